@@ -1,0 +1,78 @@
+"""Brings what callers pass into the form that kernels read: C-contiguous, aligned, native byte order."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ascendsched.errors import GraphError
+
+_DLPACK_CPU = (1, 3, 11)  # kDLCPU, kDLCUDAHost, kDLROCMHost
+
+
+def normalize(name: str, dtype: str, value: Any) -> np.ndarray[Any, Any]:
+    """An array of `dtype` that can be used in place; a copy only where the layout demands one.
+
+    Values convert as NumPy users expect (Python numbers and lists to the declared type), but an array of another
+    element type is refused: silently rounding a caller's data would be a wrong number.
+
+    Parameters
+    ----------
+    name
+        Name of the input, for messages.
+    dtype
+        Element type that the model declares.
+    value
+        Array, anything with DLPack or ``__array__``, a number or nested lists.
+
+    Raises
+    ------
+    GraphError
+        For another element type, ragged lists, or data on another device.
+    """
+    wanted = _dtype(dtype)
+    if isinstance(value, np.ndarray):
+        array = value
+    elif hasattr(value, "__dlpack__") and hasattr(value, "__dlpack_device__"):
+        array = _from_dlpack(name, value)
+    elif hasattr(value, "__array__") or hasattr(value, "dtype"):
+        array = np.asarray(value)
+    else:
+        array = _from_python(name, dtype, wanted, value)
+    if array.dtype.newbyteorder("=") != wanted:
+        raise GraphError(f"[run] input '{name}': expected {dtype}, got {array.dtype}; convert it with astype('{dtype}')")
+    return np.require(array.astype(wanted, copy=False), requirements=["C", "A"])
+
+
+def _dtype(name: str) -> np.dtype[Any]:
+    if name == "bfloat16":
+        import ml_dtypes
+
+        return np.dtype(ml_dtypes.bfloat16)
+    return np.dtype(name)
+
+
+def _from_dlpack(name: str, value: Any) -> np.ndarray[Any, Any]:
+    device = value.__dlpack_device__()
+    if int(device[0]) not in _DLPACK_CPU:
+        raise GraphError(f"[run] input '{name}': its data is on another device (DLPack type {int(device[0])}); copy it to the CPU")
+    if getattr(value, "requires_grad", False):
+        value = value.detach()
+    try:
+        return np.from_dlpack(value)
+    except (BufferError, RuntimeError, TypeError, ValueError) as e:
+        raise GraphError(f"[run] input '{name}': DLPack export failed: {e}; pass a NumPy array") from e
+
+
+def _from_python(name: str, dtype: str, wanted: np.dtype[Any], value: Any) -> np.ndarray[Any, Any]:
+    try:
+        array = np.asarray(value)
+        if array.dtype.kind in "biuf":
+            with np.errstate(all="ignore"):
+                converted = array.astype(wanted)
+            if wanted.kind == "f" or np.array_equal(converted, array):
+                return converted
+    except (ValueError, TypeError, OverflowError):
+        pass
+    raise GraphError(f"[run] input '{name}': {type(value).__name__} does not convert to {dtype} without loss; pass an array")

@@ -1,0 +1,132 @@
+"""Inputs for `ascendsched run`: arrays from files, or random ones of the declared or given shapes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Protocol
+
+import click
+import numpy as np
+from numpy.typing import NDArray
+
+from ascendsched.errors import GraphError
+
+
+class Declared(Protocol):
+    """A declared input of an executable."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def dtype(self) -> str: ...
+    @property
+    def shape(self) -> tuple[int | str | None, ...] | None: ...
+
+
+def parse_pairs(values: Iterable[str], option: str) -> dict[str, str]:
+    """["x=a", "y=b"] as a dictionary; a usage error where the "=" is missing or a name comes twice."""
+    pairs: dict[str, str] = {}
+    for text in values:
+        name, equals, value = text.rpartition("=")
+        if not equals or not name or not value:
+            raise click.BadParameter(f"'{text}' is not NAME=VALUE", param_hint=option)
+        if name in pairs:
+            raise click.BadParameter(f"'{name}' is given twice", param_hint=option)
+        pairs[name] = value
+    return pairs
+
+
+def parse_shape(text: str, name: str) -> tuple[int, ...]:
+    """ "1,3,224,224" as a tuple; "()" is a scalar."""
+    if text == "()":
+        return ()
+    try:
+        shape = tuple(int(part) for part in text.replace("x", ",").split(","))
+    except ValueError:
+        message = f"shape of '{name}' must be like 1,3,224,224: '{text}'"
+        raise click.BadParameter(message, param_hint="--shape") from None
+    if any(dim < 0 for dim in shape):
+        raise click.BadParameter(f"shape of '{name}' has a negative dimension: '{text}'", param_hint="--shape")
+    return shape
+
+
+def make_inputs(
+    declared: Iterable[Declared], files: Mapping[str, str], shapes: Mapping[str, str], seed: int
+) -> tuple[dict[str, NDArray[Any]], list[str]]:
+    """Arrays for every input, and notes on what was assumed.
+
+    A symbol that one given shape fixes holds for the other inputs too; dimensions that nothing fixes become 1.
+
+    Raises
+    ------
+    GraphError
+        For names that the model lacks, unreadable files and shapes of the wrong rank.
+    """
+    wanted = {item.name: item for item in declared}
+    for name in [*files, *shapes]:
+        if name not in wanted:
+            raise GraphError(f"[run] the model has no input '{name}'; its inputs are {', '.join(wanted) or 'none'}")
+    given = {name: _load(path, name) for name, path in files.items()}
+    fixed: dict[str, tuple[int, ...]] = {name: parse_shape(text, name) for name, text in shapes.items()}
+    for name, array in given.items():
+        if fixed.setdefault(name, array.shape) != array.shape:
+            raise GraphError(f"[run] '{name}': --shape says {fixed[name]}, the file holds {array.shape}; drop one")
+    symbols = _bind_symbols(wanted, fixed)
+    random, notes = np.random.default_rng(seed), []
+    arrays: dict[str, NDArray[Any]] = {}
+    for name, item in wanted.items():
+        if name in given:
+            arrays[name] = given[name]
+            continue
+        shape = fixed.get(name)
+        if shape is None:
+            shape, assumed = _default_shape(item, symbols)
+            if assumed:
+                notes.append(f"'{name}': {assumed} taken as 1; set it with --shape {name}=…")
+        arrays[name] = random_array(random, item.dtype, shape)
+    return arrays, notes
+
+
+def _load(path: str, name: str) -> NDArray[Any]:
+    try:
+        array = np.load(path, allow_pickle=False)
+    except (OSError, ValueError, EOFError) as error:
+        raise GraphError(f"[run] cannot read '{path}' for input '{name}': {error}; write it with numpy.save") from None
+    if not isinstance(array, np.ndarray):
+        raise GraphError(f"[run] '{path}' for input '{name}' holds several arrays; write one with numpy.save")
+    return array
+
+
+def _bind_symbols(wanted: Mapping[str, Declared], fixed: Mapping[str, tuple[int, ...]]) -> dict[str, int]:
+    symbols: dict[str, int] = {}
+    for name, shape in fixed.items():
+        declared = wanted[name].shape
+        if declared is None:
+            continue
+        if len(declared) != len(shape):
+            raise GraphError(f"[run] '{name}' has rank {len(declared)}, got shape {shape}; give every dimension")
+        for dim, value in zip(declared, shape, strict=True):
+            if isinstance(dim, str):
+                symbols.setdefault(dim, value)
+    return symbols
+
+
+def _default_shape(item: Declared, symbols: Mapping[str, int]) -> tuple[tuple[int, ...], str]:
+    if item.shape is None:
+        return (1,), "unknown rank"
+    shape = tuple(dim if isinstance(dim, int) else symbols.get(dim or "", 1) for dim in item.shape)
+    open_dims = [dim for dim in item.shape if not isinstance(dim, int) and (dim or "") not in symbols]
+    return shape, ", ".join(dim or "unknown dimension" for dim in dict.fromkeys(open_dims))
+
+
+def random_array(random: np.random.Generator, dtype: str, shape: tuple[int, ...]) -> NDArray[Any]:
+    """Standard normal numbers; 0 or 1 for integers, which are valid indices almost everywhere."""
+    if dtype == "bool":
+        return random.integers(0, 2, shape).astype(bool)
+    if dtype == "bfloat16":
+        import ml_dtypes  # NumPy knows no bfloat16; onnx brings this package
+
+        return random.standard_normal(shape, dtype=np.float32).astype(ml_dtypes.bfloat16)
+    if np.issubdtype(np.dtype(dtype), np.integer):
+        return np.asarray(random.integers(0, 2, shape)).astype(dtype)
+    return np.asarray(random.standard_normal(shape)).astype(dtype)

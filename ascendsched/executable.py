@@ -1,0 +1,283 @@
+"""`compile` and what it returns: a plan on one device."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ascendsched import _core
+from ascendsched.arrays import normalize
+from ascendsched.errors import GraphError
+from ascendsched.graph import Graph
+from ascendsched.options import Options, check_threads, default_threads, from_environment
+
+if TYPE_CHECKING:
+    from ascendsched.profile import Profile
+
+Array = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True)
+class TensorInfo:
+    """Name, element type and shape of an input or output; in `shape` a str is a symbol, None an unknown dim."""
+
+    name: str
+    dtype: str
+    shape: tuple[int | str | None, ...] | None
+
+
+@dataclass(frozen=True)
+class DeviceInfo:
+    """A device that `compile` accepts."""
+
+    name: str
+    description: str
+
+
+class PlanView:
+    """The compiled plan, to read."""
+
+    def __init__(self, core: _core.Executable) -> None:
+        self._core = core
+
+    def text(self) -> str:
+        """The plan as text; the same graph and options give the same bytes."""
+        return self._core.plan_text
+
+    @property
+    def dynamic_reasons(self) -> list[str]:
+        """Why shapes can vary from run to run; empty for a static plan."""
+        return self._core.dynamic_reasons
+
+
+class Run:
+    """A run in flight, from `Executable.run_async`."""
+
+    def __init__(self, core: _core.Run, types: list[str]) -> None:
+        self._core = core
+        self._types = types
+
+    @property
+    def is_done(self) -> bool:
+        """Whether the run has completed; `wait` then returns at once."""
+        return self._core.is_done
+
+    def wait(self, timeout: float | None = None) -> dict[str, Array]:
+        """Results by name.
+
+        Parameters
+        ----------
+        timeout
+            Seconds; None: no limit.
+
+        Raises
+        ------
+        WaitTimeoutError
+            When time is up; the run goes on and can be waited for again.
+        AscendSchedError
+            The first error of the run, by class, at every call.
+        """
+        results = _typed(self._core.wait(timeout), self._types)
+        return dict(zip(self._core.output_names, results, strict=True))
+
+
+class Binding:
+    """Fixed input and output buffers, from `Executable.bind`: repeated runs without conversion or copies."""
+
+    def __init__(self, core: _core.Binding, names: list[str], types: list[str]) -> None:
+        self._core = core
+        self._names = names
+        self._types = types
+        self.run_raw = core.run
+
+    def run(self) -> dict[str, Array]:
+        """Reads the bound inputs as they are now; bound outputs are overwritten, others are fresh arrays."""
+        return dict(zip(self._names, _typed(self.run_raw(), self._types), strict=True))
+
+
+class Executable:
+    """A compiled model on one device; see `compile`. Thread-safe: concurrent runs are executed one after the other."""
+
+    def __init__(self, core: _core.Executable, mode: str) -> None:
+        self._core = core
+        self._mode = mode
+        self._inputs = [TensorInfo(*i) for i in core.inputs]
+        self._outputs = [TensorInfo(*o) for o in core.outputs]
+        self._types = [o.dtype for o in self._outputs]
+        self._has_bfloat16 = "bfloat16" in self._types
+
+    @property
+    def inputs(self) -> list[TensorInfo]:
+        """Inputs in graph order."""
+        return self._inputs
+
+    @property
+    def outputs(self) -> list[TensorInfo]:
+        """Outputs in graph order."""
+        return self._outputs
+
+    @property
+    def mode(self) -> str:
+        """The mode asked for: "host", "sink" or "auto"."""
+        return self._mode
+
+    @property
+    def plan(self) -> PlanView:
+        """The compiled plan."""
+        return PlanView(self._core)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Array | tuple[Array, ...]:
+        """Runs the model on arrays in graph order, or by name; returns one array, or a tuple of several.
+
+        Raises
+        ------
+        GraphError
+            For inputs that do not fit, and data that an operator refuses.
+        """
+        if kwargs:
+            if args:
+                raise GraphError("[run] pass all inputs in graph order or all by name, not both")
+            results = list(self.run(kwargs).values())
+        else:
+            results = _typed(self._core.call(*args), self._types)
+        return results[0] if len(results) == 1 else tuple(results)
+
+    def run(self, feeds: Mapping[str, Any]) -> dict[str, Array]:
+        """Runs the model on inputs by name; results by name, in fresh arrays."""
+        results = self._core.run(feeds if type(feeds) is dict else dict(feeds))
+        if self._has_bfloat16:
+            return dict(zip(results, _typed(list(results.values()), self._types), strict=True))
+        return results
+
+    def run_async(self, feeds: Mapping[str, Any]) -> Run:
+        """Launches a run and returns; `Run.wait` has the results. Do not change the inputs before it completes.
+
+        Launching itself happens on the calling thread, and blocks where the device's queue is full or where a shape
+        depends on data that the device must compute first.
+        """
+        return Run(self._core.run_async(dict(feeds)), self._types)
+
+    def bind(self, inputs: Mapping[str, Any], outputs: Mapping[str, Array] | None = None) -> Binding:
+        """Fixes input and output buffers for repeated runs.
+
+        Parameters
+        ----------
+        inputs
+            Arrays by name, read at every run; all inputs. Arrays that cannot be used in place are copied once, now.
+        outputs
+            Writeable C-contiguous arrays by name, overwritten by every run of this binding. Results that are not
+            bound come back as fresh arrays.
+        """
+        return Binding(self._core.bind(dict(inputs), dict(outputs or {})), [o.name for o in self._outputs], self._types)
+
+    def explain(self) -> str:
+        """Why the whole and each node run as they do."""
+        return self._core.explain()
+
+    def stats(self) -> dict[str, int]:
+        """Counters since compilation: runs, launches, cache hits and misses, bytes."""
+        return {name: int(value) for name, value in self._core.stats()}
+
+    def resize_caches(self, tiling_bytes: int, schedule_bytes: int) -> None:
+        """Changes the bounds of the tiling cache and of each segment's schedule cache, between runs."""
+        if tiling_bytes < 0 or schedule_bytes < 0:
+            raise GraphError(f"[options] cache bounds are 0 or more bytes, got {tiling_bytes} and {schedule_bytes}")
+        self._core.resize_caches(tiling_bytes, schedule_bytes)
+
+    @contextmanager
+    def profile(self, capacity_bytes: int | None = None) -> Iterator[Profile]:
+        """Records the runs started inside the block.
+
+        Parameters
+        ----------
+        capacity_bytes
+            Bound of the recording; spans that do not fit are counted as lost.
+        """
+        from ascendsched.profile.profile import DEFAULT_CAPACITY_BYTES, Profile
+
+        profile = Profile()
+        self._core.start_profile(DEFAULT_CAPACITY_BYTES if capacity_bytes is None else capacity_bytes)
+        try:
+            yield profile
+        finally:
+            profile.finish(self._core.stop_profile())
+
+    def __repr__(self) -> str:
+        return f"<Executable {len(self._inputs)} inputs, {len(self._outputs)} outputs, mode {self._mode}>"
+
+
+def _typed(results: list[Array], types: list[str]) -> list[Array]:
+    """bfloat16 results leave the core as uint16; everything else passes."""
+    if "bfloat16" not in types:
+        return results
+    import ml_dtypes
+
+    return [
+        r.view(ml_dtypes.bfloat16) if t == "bfloat16" and r.dtype == np.uint16 else r
+        for r, t in zip(results, types, strict=True)
+    ]
+
+
+def compile(
+    model: str | os.PathLike[str] | bytes | Graph | Any,
+    device: str = "cpu",
+    mode: str = "auto",
+    threads: int | None = None,
+    options: Options | None = None,
+) -> Executable:
+    """Compiles a model for a device.
+
+    Parameters
+    ----------
+    model
+        Path of an ONNX file, its bytes, an ``onnx.ModelProto``, or a `Graph`.
+    device
+        One of `devices`: "cpu", "null" (kernels do nothing), "timed" or "timed:us=20" (kernels take a set time without
+        using a CPU).
+    mode
+        "host": operator by operator. "sink": resolved once per shape, one submit per run. "auto": sink where shapes are
+        static or come back.
+    threads
+        Bound of the threads that kernels may use; default: the CPUs that this process may use.
+    options
+        Further settings; default: `Options` changed by ``ASCENDSCHED_*`` variables.
+
+    Raises
+    ------
+    GraphError
+        For a malformed model.
+    UnsupportedError
+        Lists every operator of the model that is not supported.
+    DeviceUnavailableError
+        For an unknown device.
+    """
+    if isinstance(model, Graph):
+        graph = model.core
+    else:
+        from ascendsched.frontends import onnx as frontend
+
+        graph = frontend.load(model)
+    o = options if options is not None else from_environment()
+    core = _core.compile(
+        graph,
+        device=device,
+        mode=mode,
+        threads=default_threads() if threads is None else check_threads(threads),
+        memory_limit_bytes=o.memory_limit_bytes,
+        tiling_cache_bytes=o.tiling_cache_bytes,
+        schedule_cache_bytes=o.schedule_cache_bytes,
+        memo=o.memo,
+        use_onednn=o.onednn,
+        normalize=normalize,
+    )
+    return Executable(core, mode)
+
+
+def devices() -> list[DeviceInfo]:
+    """The devices that `compile` accepts."""
+    return [DeviceInfo(name, description) for name, description in _core.devices()]

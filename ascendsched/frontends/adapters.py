@@ -1,0 +1,233 @@
+"""Adapters: rewrite nodes of old ONNX opsets to the newest semantics, the only ones that the core knows.
+
+An adapter changes its node in place and returns None, or returns the nodes that replace it. To add one, write the
+function and name it in the table at the end with the first opset that no longer needs it.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+
+import numpy as np
+
+from ascendsched.errors import GraphError, UnsupportedError
+from ascendsched.frontends.adapters_resize import resize_10, resize_11, resize_empty_inputs, upsample
+from ascendsched.frontends.node import AdapterContext, NodeDef, Tensor
+
+Adapter = Callable[[NodeDef, AdapterContext], "list[NodeDef] | None"]
+
+_EVERY_OPSET = sys.maxsize
+_FLOAT32_MAX = float(np.finfo(np.float32).max)
+_BFLOAT16 = 16  # TensorProto.BFLOAT16
+
+
+def adapt(node: NodeDef, ctx: AdapterContext) -> list[NodeDef]:
+    """Return the nodes of newest semantics that do what ``node`` does in the model's opset."""
+    for below, adapter in ADAPTERS.get(node.op, ()):
+        if ctx.opset < below:
+            replacement = adapter(node, ctx)
+            if replacement is not None:
+                return replacement
+    return [node]
+
+
+def _ints_to_input(attribute: str, index: int) -> Adapter:
+    """Return an adapter that moves an attribute of integers to an input, as newer opsets have it."""
+
+    def move(node: NodeDef, ctx: AdapterContext) -> None:
+        values = node.attributes.pop(attribute, None)
+        if values:
+            node.inputs += [""] * (index + 1 - len(node.inputs))
+            node.inputs[index] = ctx.constant(np.array(values, np.int64), f"{node.name}_{attribute}")
+
+    return move
+
+
+def _scalar_like(value: float, like: str, node: NodeDef, ctx: AdapterContext) -> tuple[str, list[NodeDef]]:
+    """Return the name of a scalar of the element type of ``like``, and the nodes that make it."""
+    dtype = ctx.type_of(like).dtype
+    if dtype is not None and dtype != "bfloat16":
+        try:
+            return ctx.constant(np.array(value, dtype), f"{node.name}_scalar"), []
+        except (OverflowError, ValueError):  # infinity or NaN as an integer
+            raise GraphError(f"{node.where()}: {value} does not fit {dtype}; the file is damaged") from None
+    scalar = ctx.constant(np.array(value, np.float32), f"{node.name}_scalar")
+    cast = ctx.fresh(f"{node.name}_scalar_cast")
+    return cast, [NodeDef("CastLike", [scalar, like], [cast], {}, f"{node.name}/CastLike")]
+
+
+def _clip(node: NodeDef, ctx: AdapterContext) -> list[NodeDef]:
+    before: list[NodeDef] = []
+    data = node.inputs[0]
+    for attribute, open_end in (("min", -_FLOAT32_MAX), ("max", _FLOAT32_MAX)):
+        value = node.attributes.pop(attribute, open_end)
+        if value == open_end:
+            node.inputs.append("")
+            continue
+        scalar, made = _scalar_like(value, data, node, ctx)
+        node.inputs.append(scalar)
+        before += made
+    return [*before, node]
+
+
+def _pad(node: NodeDef, ctx: AdapterContext) -> list[NodeDef]:
+    data = node.inputs[0]
+    pads = np.array(node.attributes.pop("pads"), np.int64)
+    node.inputs = [data, ctx.constant(pads, f"{node.name}_pads")]
+    value = node.attributes.pop("value", 0.0)
+    if value == 0.0:
+        return [node]
+    scalar, before = _scalar_like(value, data, node, ctx)
+    node.inputs.append(scalar)
+    return [*before, node]
+
+
+def _slice(node: NodeDef, ctx: AdapterContext) -> None:
+    for attribute in ("starts", "ends", "axes"):
+        values = node.attributes.pop(attribute, None)
+        if values is not None:
+            node.inputs.append(ctx.constant(np.array(values, np.int64), f"{node.name}_{attribute}"))
+
+
+def _top_k(node: NodeDef, ctx: AdapterContext) -> None:
+    k = np.array([node.attributes.pop("k")], np.int64)
+    node.inputs.append(ctx.constant(k, f"{node.name}_k"))
+
+
+def _split_count(node: NodeDef, ctx: AdapterContext) -> None:
+    if not node.input(1):
+        node.attributes["num_outputs"] = len(node.outputs)
+
+
+def _flattening(node: NodeDef, ctx: AdapterContext) -> list[NodeDef] | None:
+    """Softmax, LogSoftmax, Hardmax before 13 work on the input flattened to two dimensions at ``axis``."""
+    axis = node.attributes.pop("axis", 1)
+    data, result = node.inputs[0], node.outputs[0]
+    rank = ctx.type_of(data).rank
+    node.attributes["axis"] = -1
+    if axis == -1 or axis + 1 == rank:
+        return None
+    flat, flat_result, shape = (ctx.fresh(f"{node.name}_{hint}") for hint in ("flat", "flat_result", "shape"))
+    node.inputs, node.outputs = [flat], [flat_result]
+    # allowzero: a dimension of 0 in the input is a 0 in the result, not a copy.
+    return [
+        NodeDef("Flatten", [data], [flat], {"axis": axis}, f"{node.name}/Flatten"),
+        node,
+        NodeDef("Shape", [data], [shape], {}, f"{node.name}/Shape"),
+        NodeDef("Reshape", [flat_result, shape], [result], {"allowzero": 1}, f"{node.name}/Reshape"),
+    ]
+
+
+def _batch_norm_spatial(node: NodeDef, ctx: AdapterContext) -> None:
+    if node.attributes.pop("spatial", 1) != 1:
+        raise UnsupportedError(f"{node.where()}: spatial=0 is not supported; export with opset 9 or newer")
+
+
+def _batch_norm_inference(node: NodeDef, ctx: AdapterContext) -> None:
+    if node.attributes.pop("training_mode", 0) or any(node.outputs[1:]):
+        raise UnsupportedError(f"{node.where()}: training mode is not supported; export the model for inference")
+    node.outputs = node.outputs[:1]
+
+
+def _dropout(node: NodeDef, ctx: AdapterContext) -> list[NodeDef]:
+    """In inference the output is the input, and the mask is all true."""
+    training = node.input(2)
+    value = ctx.constant_value(training) if training else None
+    if training and (value is None or value.array.any()):
+        raise UnsupportedError(f"{node.where()}: training mode is not supported; export the model for inference")
+    data = node.inputs[0]
+    nodes = [NodeDef("Identity", [data], node.outputs[:1], {}, node.name)]
+    mask = node.outputs[1] if len(node.outputs) > 1 else ""
+    if not mask or not ctx.is_read(mask):
+        return nodes
+    if ctx.opset < 12:  # which left open what the mask is in inference
+        raise UnsupportedError(f"{node.where()}: the mask is not supported before opset 12; export with a newer opset")
+    shape = ctx.fresh(f"{node.name}_shape")
+    all_true = {"value": Tensor(np.array([True]), "bool")}
+    nodes.append(NodeDef("Shape", [data], [shape], {}, f"{node.name}/Shape"))
+    nodes.append(NodeDef("ConstantOfShape", [shape], [mask], all_true, f"{node.name}/ConstantOfShape"))
+    return nodes
+
+
+def _group_norm(node: NodeDef, ctx: AdapterContext) -> list[NodeDef]:
+    """Before 21 there is one scale and bias for each group, from 21 on for each channel."""
+    groups = node.attributes.get("num_groups", 0)
+    if groups < 1:
+        raise GraphError(f"{node.where()}: num_groups must be positive, got {groups}; the file is damaged")
+
+    def make(op: str, inputs: list[str], attributes: dict[str, object], hint: str) -> str:
+        output = ctx.fresh(f"{node.name}_{hint}")
+        before.append(NodeDef(op, inputs, [output], attributes, f"{node.name}/{hint}"))
+        return output
+
+    before: list[NodeDef] = []
+    constant = ctx.constant(np.array([groups], np.int64), f"{node.name}_groups")
+    last = ctx.constant(np.array([1], np.int64), f"{node.name}_last")
+    flat = ctx.constant(np.array([-1], np.int64), f"{node.name}_flat")
+    channels = make("Shape", [node.inputs[0]], {"start": 1, "end": 2}, "channels")
+    each = make("Div", [channels, constant], {}, "channels_per_group")
+    grid = make("Concat", [constant, each], {"axis": 0}, "grid")
+    for index, hint in ((1, "scale"), (2, "bias")):
+        column = make("Unsqueeze", [node.inputs[index], last], {}, f"{hint}_column")
+        table = make("Expand", [column, grid], {}, f"{hint}_table")
+        node.inputs[index] = make("Reshape", [table, flat], {}, f"{hint}_per_channel")
+    return [*before, node]
+
+
+def _scatter(node: NodeDef, ctx: AdapterContext) -> None:
+    node.op = "ScatterElements"
+
+
+def _roi_align(node: NodeDef, ctx: AdapterContext) -> None:
+    node.attributes.setdefault("coordinate_transformation_mode", "output_half_pixel")
+
+
+def _grid_sample(node: NodeDef, ctx: AdapterContext) -> None:
+    mode = node.attributes.get("mode", "bilinear")
+    node.attributes["mode"] = {"bilinear": "linear", "bicubic": "cubic"}.get(mode, mode)
+
+
+def _scan_8(node: NodeDef, ctx: AdapterContext) -> None:
+    raise UnsupportedError(f"{node.where()}: Scan of opset 8 is not supported; export with opset 9 or newer")
+
+
+def _constant_of_shape(node: NodeDef, ctx: AdapterContext) -> list[NodeDef] | None:
+    """Attributes have no bfloat16: fill with the same float32 value and convert."""
+    value = node.attributes.get("value")
+    if not isinstance(value, Tensor) or value.dtype != "bfloat16":
+        return None
+    wide = (value.array.astype(np.uint32) << 16).view(np.float32)
+    node.attributes["value"] = Tensor(wide, "float32")
+    result = node.outputs[0]
+    node.outputs = [ctx.fresh(f"{node.name}_float32")]
+    return [node, NodeDef("Cast", node.outputs[:], [result], {"to": _BFLOAT16}, f"{node.name}/Cast")]
+
+
+_REDUCTIONS = ("L1", "L2", "LogSum", "LogSumExp", "Max", "Mean", "Min", "Prod", "SumSquare")
+
+# Operator: (first opset that does not need the adapter, adapter), applied in this order.
+ADAPTERS: dict[str, tuple[tuple[int, Adapter], ...]] = {
+    "BatchNormalization": ((9, _batch_norm_spatial), (_EVERY_OPSET, _batch_norm_inference)),
+    "Clip": ((11, _clip),),
+    "ConstantOfShape": ((_EVERY_OPSET, _constant_of_shape),),
+    "Dropout": ((_EVERY_OPSET, _dropout),),
+    "GridSample": ((20, _grid_sample),),
+    "GroupNormalization": ((21, _group_norm),),
+    "Hardmax": ((13, _flattening),),
+    "LogSoftmax": ((13, _flattening),),
+    "Pad": ((11, _pad),),
+    "ReduceSum": ((13, _ints_to_input("axes", 1)),),
+    "Resize": ((11, resize_10), (13, resize_11), (_EVERY_OPSET, resize_empty_inputs)),
+    "RoiAlign": ((16, _roi_align),),
+    "Scan": ((9, _scan_8),),
+    "Scatter": ((_EVERY_OPSET, _scatter),),
+    "Slice": ((10, _slice),),
+    "Softmax": ((13, _flattening),),
+    "Split": ((13, _ints_to_input("split", 1)), (18, _split_count)),
+    "Squeeze": ((13, _ints_to_input("axes", 1)),),
+    "TopK": ((10, _top_k),),
+    "Unsqueeze": ((13, _ints_to_input("axes", 1)),),
+    "Upsample": ((_EVERY_OPSET, upsample),),
+    **{f"Reduce{name}": ((18, _ints_to_input("axes", 1)),) for name in _REDUCTIONS},
+}

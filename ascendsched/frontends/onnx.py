@@ -1,0 +1,133 @@
+"""Reads ONNX models: files, bytes or ``ModelProto``, opset 7 to 28."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar, cast
+
+from ascendsched.errors import GraphError, UnsupportedError
+from ascendsched.frontends.node import GraphTarget
+from ascendsched.frontends.onnx_functions import inlined
+from ascendsched.frontends.onnx_graph import Scope
+from ascendsched.frontends.onnx_import import ModelImport
+from ascendsched.frontends.onnx_tensors import TensorReader
+
+if TYPE_CHECKING:
+    import onnx
+
+    from ascendsched import _core
+
+_Graph = TypeVar("_Graph", bound=GraphTarget)
+
+OLDEST_OPSET = 7
+NEWEST_OPSET = 28  # every change of the operators up to here has its adapter, or needs none
+
+
+def load(model: str | os.PathLike[str] | bytes | onnx.ModelProto) -> _core.Graph:
+    """Return the graph of an ONNX model, in operators of the newest opset.
+
+    Parameters
+    ----------
+    model
+        Path of a file (its external data are read from its folder, never from elsewhere), the bytes of one, or a
+        ``ModelProto``, which is not changed.
+
+    Raises
+    ------
+    GraphError
+        Where the file is missing, damaged or incomplete.
+    UnsupportedError
+        Where the model uses operators or types that the core does not have; the message lists all such operators.
+    """
+    from ascendsched import _core
+
+    return import_model(model, _core.Graph, _core.op_names())
+
+
+def import_model(
+    model: str | os.PathLike[str] | bytes | onnx.ModelProto,
+    make_graph: Callable[[str], _Graph],
+    known_ops: Iterable[str],
+) -> _Graph:
+    """Do what `load` does, into any graph that has the building functions of ``_core.Graph``."""
+    proto, folder = _read(model)
+    opset = _opset(proto)
+    if proto.functions:
+        proto = inlined(proto)
+    shared = ModelImport(proto, opset, known_ops, make_graph, TensorReader(folder))
+    graph = Scope(shared, proto.graph).build()
+    if shared.unknown:
+        raise UnsupportedError(_unknown_operators(shared.unknown, opset))
+    return cast(_Graph, graph)
+
+
+def _read(model: str | os.PathLike[str] | bytes | onnx.ModelProto) -> tuple[onnx.ModelProto, Path | None]:
+    """Return the model and the folder of its external data."""
+    import onnx
+
+    if isinstance(model, onnx.ModelProto):
+        return _checked(model, "model"), None
+    if isinstance(model, (bytes, bytearray, memoryview)):
+        return _parsed(bytes(model), "bytes"), None
+    if not isinstance(model, (str, os.PathLike)):
+        raise GraphError(f"[onnx] a model is a path, bytes or a ModelProto, got {type(model).__name__}")
+    path = Path(os.fsdecode(model))
+    try:
+        if not path.is_file():
+            what = "is not a file" if path.exists() else "does not exist"
+            raise GraphError(f"[onnx] '{path}' {what}; pass the path of an .onnx file")
+        data = path.read_bytes()
+    except GraphError:
+        raise
+    except (OSError, ValueError) as error:  # ValueError: a zero byte in the path
+        raise GraphError(f"[onnx] cannot read '{path}': {error}; check its permissions") from None
+    return _parsed(data, f"'{path}'"), path.parent
+
+
+def _parsed(data: bytes, what: str) -> onnx.ModelProto:
+    import onnx
+
+    proto = onnx.ModelProto()
+    try:
+        proto.ParseFromString(data)
+    except Exception:  # protobuf's DecodeError, whose package has no type stubs
+        raise GraphError(
+            f"[onnx] {what} ({len(data)} bytes) is not an ONNX model, or is truncated; export or copy it again"
+        ) from None
+    return _checked(proto, what)
+
+
+def _checked(proto: onnx.ModelProto, what: str) -> onnx.ModelProto:
+    if not proto.HasField("graph") or not proto.graph.output:
+        raise GraphError(f"[onnx] {what} holds no graph with outputs; the file is damaged or is not an ONNX model")
+    return proto
+
+
+def _opset(proto: onnx.ModelProto) -> int:
+    """Return the version of the default domain."""
+    import onnx.defs
+
+    versions: set[int] = {entry.version for entry in proto.opset_import if entry.domain in ("", "ai.onnx")}
+    if len(versions) != 1:
+        raise GraphError(
+            f"[onnx] the model declares {len(versions)} versions {sorted(versions)} of its operators instead of one; "
+            "the file is damaged"
+        )
+    (version,) = versions
+    newest = min(NEWEST_OPSET, onnx.defs.onnx_opset_version())
+    if not OLDEST_OPSET <= version <= newest:
+        raise UnsupportedError(
+            f"[onnx] opset {version} is not supported, {OLDEST_OPSET} to {newest} are with onnx {onnx.__version__}; "
+            "convert the model with onnx.version_converter, or install a newer onnx"
+        )
+    return version
+
+
+def _unknown_operators(unknown: dict[str, list[str]], opset: int) -> str:
+    parts = [f"{op} (nodes: {len(names)}, first: '{names[0]}')" for op, names in sorted(unknown.items())]
+    return (
+        f"[onnx] the model uses operators that are not supported in opset {opset}: {', '.join(parts)}; "
+        "export the model without them, or add them as CONTRIBUTING.md shows"
+    )

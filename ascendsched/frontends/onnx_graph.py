@@ -1,0 +1,264 @@
+"""Fills a graph from an ONNX GraphProto: names to values, constants, adapters, bodies."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ascendsched.errors import GraphError, UnsupportedError
+from ascendsched.frontends.adapters import ADAPTERS, adapt
+from ascendsched.frontends.node import GraphTarget, NodeDef, Tensor, ValueType, text
+from ascendsched.frontends.onnx_attributes import attributes_of, constant_of
+from ascendsched.frontends.onnx_bodies import check_body
+from ascendsched.frontends.onnx_import import ModelImport
+from ascendsched.frontends.onnx_types import bodies_of, tensor_type
+
+if TYPE_CHECKING:
+    import onnx
+
+    Pending = Tensor | onnx.TensorProto | onnx.NodeProto  # a constant: read, or still in the file
+
+_ABSENT = -1
+_BODY_OPS = frozenset({"If", "Loop", "Scan"})
+_DEFAULT_DOMAINS = frozenset({"", "ai.onnx"})
+
+
+class Scope:
+    """One GraphProto: the model's graph, or a body inside another scope.
+
+    A body is closed: outer values that it reads become further inputs, in the order of ``captures``. Outer constants
+    are constants in the body too, so that shapes and weights stay known.
+    """
+
+    def __init__(self, shared: ModelImport, proto: onnx.GraphProto, outer: Scope | None = None) -> None:
+        self.graph = shared.make_graph(text(proto.name) or "graph")
+        self.captures: list[str] = []
+        self._shared = shared
+        self._proto = proto
+        self._outer = outer
+        self._ids: dict[str, int] = {}
+        self._constants: dict[str, Pending] = {}
+        self._produced: set[str] = set()
+        self._reads: set[str] = set()
+        self._outputs = [output.name for output in proto.output]
+        self._output_names = frozenset(self._outputs)
+
+    # AdapterContext
+
+    @property
+    def opset(self) -> int:
+        return self._shared.opset
+
+    def fresh(self, hint: str) -> str:
+        name = self._fresh(hint)
+        self._produced.add(name)
+        return name
+
+    def constant(self, array: np.ndarray[Any, np.dtype[Any]], hint: str) -> str:
+        name = self._fresh(hint)
+        self._constants[name] = Tensor(array, array.dtype.name)
+        return name
+
+    def constant_value(self, name: str) -> Tensor | None:
+        scope = self._owner(name)
+        return scope._read_constant(name) if scope is not None and name in scope._constants else None
+
+    def type_of(self, name: str) -> ValueType:
+        scope = self._owner(name)
+        if scope is not None and name in scope._constants:
+            tensor = scope._read_constant(name)
+            return ValueType(tensor.dtype, tensor.array.ndim)
+        return self._shared.types.find(name)
+
+    def is_read(self, name: str) -> bool:
+        return name in self._reads
+
+    def _fresh(self, hint: str) -> str:
+        name = self._shared.fresh(hint)
+        while self._owner(name) is not None:
+            name = self._shared.fresh(hint)
+        return name
+
+    # Building
+
+    def build(self) -> GraphTarget:
+        """Fill and return the graph; a body's captures are still to be added to its inputs."""
+        self._declare_constants()
+        self._declare_inputs()
+        nodes = [node for node in self._proto.node if not self._declare_outputs(node)]
+        self._reads.update(self._outputs)
+        for node in nodes:
+            self._import_node(node)
+        for name in self._outputs:
+            self.graph.add_output(self.resolve(name, "[onnx] the graph's outputs"))
+        return self.graph
+
+    def resolve(self, name: str, reader: str) -> int:
+        """Return the value of a name, taking it from the outer scopes where the graph does not define it."""
+        value = self._ids.get(name)
+        if value is not None:
+            return value
+        owner = self._owner(name)
+        if owner is None:
+            raise GraphError(f"{reader} read '{name}', which nothing produces; the file is damaged or incomplete")
+        if name in owner._constants:
+            tensor = owner._read_constant(name)
+            value = self.graph.add_constant(_printable(name), np.asarray(tensor.array, order="C"), tensor.dtype)
+        else:
+            value = self.graph.add_value(_printable(name), None, None)
+            if owner is not self:
+                self.captures.append(name)
+        self._ids[name] = value
+        return value
+
+    def _captured(self, name: str) -> int:
+        """Return the value of an outer name, which the body may not read or may use for a value of its own."""
+        if name in self.captures:
+            return self._ids[name]
+        return self.graph.add_value(_printable(name), None, None)
+
+    def _owner(self, name: str) -> Scope | None:
+        scope: Scope | None = self
+        while scope is not None and not (name in scope._ids or name in scope._constants or name in scope._produced):
+            scope = scope._outer
+        return scope
+
+    def _read_constant(self, name: str) -> Tensor:
+        pending = self._constants[name]
+        if not isinstance(pending, Tensor):
+            pending = self._constants[name] = constant_of(pending, self._shared.reader)
+        return pending
+
+    def _declare(self, name: str, what: str) -> None:
+        is_taken = name in self._produced or name in self._constants or name in self._ids
+        if not name or is_taken or not isinstance(name, str):  # damaged text arrives as bytes
+            raise GraphError(
+                f"[onnx] {what} '{name}': the name is empty, no text or taken by another value; "
+                "every value needs its own name"
+            )
+
+    def _declare_constants(self) -> None:
+        if self._proto.sparse_initializer:
+            name = self._proto.sparse_initializer[0].values.name
+            raise UnsupportedError(f"[onnx] initializer '{name}' is sparse; store it dense")
+        for initializer in self._proto.initializer:
+            self._declare(initializer.name, "initializer")
+            self._constants[initializer.name] = initializer
+
+    def _declare_inputs(self) -> None:
+        for info in self._proto.input:
+            # Old files list initializers among the inputs; in new ones that makes them defaults. Constants to us.
+            if info.name in self._constants and self._outer is None:
+                continue
+            self._declare(info.name, "input")
+            dtype, dims = tensor_type(info, "input")
+            # A loop may change the shape of what it carries: a body's declared shapes say nothing.
+            value = self.graph.add_value(info.name, dtype, dims if self._outer is None else None)
+            self._ids[info.name] = value
+            self.graph.add_input(value)
+
+    def _declare_outputs(self, node: onnx.NodeProto) -> bool:
+        """Note what a node produces and reads; return whether it is a constant, which is done with that."""
+        is_constant = node.op_type == "Constant" and node.domain in _DEFAULT_DOMAINS
+        for output in node.output:
+            if output:
+                self._declare(output, f"output of node '{node.name}' ({node.op_type})")
+                if not is_constant:
+                    self._produced.add(output)
+        if is_constant:
+            self._shared.schemas.check(node, f"[onnx] node '{node.name}' (Constant)")
+            self._constants[node.output[0]] = node
+        _collect_reads(node, self._reads)
+        return is_constant
+
+    def _import_node(self, proto: onnx.NodeProto) -> None:
+        shared = self._shared
+        is_default = proto.domain in _DEFAULT_DOMAINS
+        op_type = text(proto.op_type)
+        op = op_type if is_default else f"{text(proto.domain)}::{op_type}"
+        name = shared.unique_node_name(text(proto.name), op_type)
+        where = f"[onnx] node '{name}' ({op})"
+        is_known = op in shared.known_ops or op in ADAPTERS or op == "Identity"
+        if not is_known or (is_default and not shared.schemas.has(op)):
+            shared.unknown.setdefault(op, []).append(name)
+            return
+        if is_default:
+            shared.schemas.check(proto, where)
+        attributes = attributes_of(proto, shared.reader, where)
+        outputs = [out if self._is_needed(op, i, out) else "" for i, out in enumerate(proto.output)]
+        node = NodeDef(op, list(proto.input), outputs, attributes, name)
+        for adapted in adapt(node, self) if is_default else (node,):
+            self._emit(adapted, op)
+
+    def _is_needed(self, op: str, index: int, output: str) -> bool:
+        return output in self._reads or not self._shared.schemas.is_optional_output(op, index)
+
+    def _emit(self, node: NodeDef, original_op: str) -> None:
+        if node.op == "Identity" and self._alias(node.inputs[0], node.outputs[0]):
+            return
+        if node.op not in self._shared.known_ops:
+            self._shared.unknown.setdefault(original_op, []).append(node.name)
+            return
+        _trim(node.inputs)
+        _trim(node.outputs)
+        if node.op in _BODY_OPS:
+            self._close_bodies(node)
+        where = node.where()
+        inputs = [self.resolve(name, where) if name else _ABSENT for name in node.inputs]
+        outputs = [self._output(name) if name else _ABSENT for name in node.outputs]
+        plain = {key: value.array if isinstance(value, Tensor) else value for key, value in node.attributes.items()}
+        self.graph.add_node(node.op, inputs, outputs, plain, node.name)
+
+    def _alias(self, source: str, target: str) -> bool:
+        """Let ``target`` be ``source``, unless it is an output, which keeps its name, or was read ahead of its node."""
+        if target in self._output_names or target in self._ids:
+            return False
+        tensor = self.constant_value(source)
+        if tensor is not None:
+            self._constants[target] = tensor
+        else:
+            self._ids[target] = self.resolve(source, f"[onnx] the nodes that read '{_printable(target)}'")
+        return True
+
+    def _output(self, name: str) -> int:
+        value = self._ids.get(name)
+        if value is None:
+            value = self._ids[name] = self.graph.add_value(_printable(name), None, None)
+        return value
+
+    def _close_bodies(self, node: NodeDef) -> None:
+        """Import the bodies of a node; what any of them reads from outside becomes an input of all and of the node."""
+        bodies = {
+            key: Scope(self._shared, node.attributes[key], self)
+            for key in ("then_branch", "else_branch", "body")
+            if key in node.attributes
+        }
+        for key, body in bodies.items():
+            check_body(node, body._proto)
+            node.attributes[key] = body.build()
+        captures = list(dict.fromkeys(name for body in bodies.values() for name in body.captures))
+        for body in bodies.values():
+            for name in captures:
+                body.graph.add_input(body._captured(name))
+        if node.op == "Loop":
+            node.inputs += [""] * (2 - len(node.inputs))
+        node.inputs += captures
+        node.attributes["num_captures"] = len(captures)
+
+
+def _collect_reads(node: onnx.NodeProto, reads: set[str]) -> None:
+    reads.update(node.input)
+    for body in bodies_of(node):
+        for inner in body.node:
+            _collect_reads(inner, reads)
+        reads.update(output.name for output in body.output)
+
+
+def _trim(names: list[str]) -> None:
+    while names and not names[-1]:
+        names.pop()
+
+
+def _printable(name: str) -> str:
+    return name.replace("\n", ".")

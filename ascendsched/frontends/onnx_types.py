@@ -1,0 +1,132 @@
+"""Types of values in ONNX models: declared shapes, and the types that adapters of old opsets need to know."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from ascendsched.errors import GraphError, UnsupportedError
+from ascendsched.frontends.node import ValueType, text
+from ascendsched.frontends.onnx_tensors import dtype_name
+
+if TYPE_CHECKING:
+    import onnx
+
+_UNKNOWN = ValueType(None, None)
+# What exporters write for "not known", as opposed to a dimension that is the same wherever its symbol stands.
+_NO_SYMBOL = frozenset({"", "?", "*", "-1", "None", "unk"})
+_NO_SHAPE_VALUE_BYTES = 4096  # larger constants cannot be a shape or an axis list: inference does not need their values
+
+
+def tensor_type(info: onnx.ValueInfoProto, what: str) -> tuple[str, list[int | str | None] | None]:
+    """Return element type and dimensions (None where the rank is unknown) of a declared input.
+
+    Raises
+    ------
+    UnsupportedError
+        For sequences, maps, optionals and sparse tensors, and for element types that the core does not have.
+    GraphError
+        Where no type is declared.
+    """
+    where = f"{what} '{info.name}'"
+    kind = info.type.WhichOneof("value")
+    if kind is None:
+        raise GraphError(f"[onnx] {where} has no type; the file is damaged or incomplete")
+    if kind != "tensor_type":
+        raise UnsupportedError(f"[onnx] {where} is a {kind.removesuffix('_type')}; only tensors are supported")
+    tensor = info.type.tensor_type
+    dtype = dtype_name(tensor.elem_type, where)
+    if not tensor.HasField("shape"):
+        return dtype, None
+    dims: list[int | str | None] = []
+    for dim in tensor.shape.dim:
+        if dim.WhichOneof("value") == "dim_value":
+            dims.append(dim.dim_value if dim.dim_value >= 0 else None)
+        else:
+            symbol = text(dim.dim_param)
+            dims.append(None if symbol in _NO_SYMBOL else symbol)
+    return dtype, dims
+
+
+class TypeTable:
+    """Element types and ranks that a model states; runs ONNX shape inference once, when something is missing."""
+
+    def __init__(self, model: onnx.ModelProto) -> None:
+        self._model = model
+        self._types: dict[str, ValueType] | None = None
+
+    def find(self, name: str) -> ValueType:
+        """Return what is known of a value; a name that bodies use for different types is not known."""
+        if self._types is None:
+            self._types = {}
+            _collect(self._inferred().graph, self._types)
+        return self._types.get(name, _UNKNOWN)
+
+    def _inferred(self) -> onnx.ModelProto:
+        import onnx
+
+        try:
+            return onnx.shape_inference.infer_shapes(_without_large_constants(self._model))
+        except Exception:
+            # Inference only saves nodes; the core judges the model itself. Its C++ errors have no common class.
+            return self._model
+
+
+def _collect(graph: onnx.GraphProto, types: dict[str, ValueType]) -> None:
+    for infos in (graph.input, graph.value_info, graph.output):
+        for info in infos:
+            if info.type.HasField("tensor_type"):
+                tensor = info.type.tensor_type
+                rank = len(tensor.shape.dim) if tensor.HasField("shape") else None
+                _note(info.name, tensor.elem_type, rank, types)
+    for initializer in graph.initializer:
+        _note(initializer.name, initializer.data_type, len(initializer.dims), types)
+    for node in graph.node:
+        for body in bodies_of(node):
+            _collect(body, types)
+
+
+def _note(name: str, elem_type: int, rank: int | None, types: dict[str, ValueType]) -> None:
+    try:
+        new = ValueType(dtype_name(elem_type, name) if elem_type else None, rank)
+    except (GraphError, UnsupportedError):
+        new = ValueType(None, rank)
+    old = types.get(name, new)
+    types[name] = ValueType(old.dtype if old.dtype == new.dtype else None, old.rank if old.rank == new.rank else None)
+
+
+def bodies_of(node: onnx.NodeProto) -> Iterator[onnx.GraphProto]:
+    """Yield the bodies that a node holds."""
+    for attribute in node.attribute:
+        if attribute.HasField("g"):
+            yield attribute.g
+        yield from attribute.graphs
+
+
+def _without_large_constants(model: onnx.ModelProto) -> onnx.ModelProto:
+    """Return a copy in which large constants are inputs of the same type."""
+    import onnx
+
+    source = model.graph
+    graph = onnx.GraphProto(name="graph")
+    graph.value_info.extend(source.value_info)
+    graph.output.extend(source.output)
+    graph.input.extend(source.input)
+    declared = {info.name for info in source.input}
+    for tensor in source.initializer:
+        if tensor.ByteSize() <= _NO_SHAPE_VALUE_BYTES:
+            graph.initializer.append(tensor)
+        elif tensor.name not in declared:
+            graph.input.append(_same_type(tensor.name, tensor))
+    for node in source.node:
+        if node.op_type == "Constant" and node.ByteSize() > _NO_SHAPE_VALUE_BYTES and node.attribute[0].HasField("t"):
+            graph.input.append(_same_type(node.output[0], node.attribute[0].t))
+        else:
+            graph.node.append(node)
+    return onnx.ModelProto(ir_version=model.ir_version, opset_import=model.opset_import, graph=graph)
+
+
+def _same_type(name: str, tensor: onnx.TensorProto) -> onnx.ValueInfoProto:
+    import onnx
+
+    return onnx.helper.make_tensor_value_info(name, tensor.data_type, list(tensor.dims))

@@ -1,0 +1,102 @@
+"""`Profile`: what `Executable.profile()` hands out."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from ascendsched.errors import AscendSchedError
+from ascendsched.profile.spans import Recording
+from ascendsched.profile.trace import write_trace
+from ascendsched.profile.verdict import Verdict, judge
+
+# Bounds both span logs together: about 200,000 spans, a few thousand runs of a small model.
+DEFAULT_CAPACITY_BYTES = 8 << 20
+TOP_NODES = 5
+
+
+class Profile:
+    """The record of the runs inside one `with exe.profile() as p:` block; readable once the block has ended.
+
+    Examples
+    --------
+    >>> with exe.profile() as p:
+    ...     exe(x)
+    >>> print(p.verdict)
+    >>> p.save_trace("trace.json")
+    """
+
+    def __init__(self, log: Mapping[str, Any] | None = None) -> None:
+        self._log = log
+
+    def finish(self, log: Mapping[str, Any]) -> None:
+        """Takes the core's recording (see `Recording.from_log`)."""
+        self._log = log
+
+    @cached_property
+    def recording(self) -> Recording:
+        """The spans, in nanoseconds.
+
+        Raises
+        ------
+        AscendSchedError
+            While the profile block is still open.
+        """
+        if self._log is None:
+            raise AscendSchedError("[profile] still recording: read the profile after its with block")
+        return Recording.from_log(self._log)
+
+    @cached_property
+    def verdict(self) -> Verdict:
+        """What bounds the recorded runs, and why."""
+        return judge(self.recording)
+
+    @property
+    def causes(self) -> dict[str, int]:
+        """The device's idle time in ns by cause."""
+        return self.verdict.causes
+
+    def summary(self) -> str:
+        """Verdict, causes, host stages and the nodes whose kernels took longest, as text."""
+        verdict, figures = self.verdict, self.verdict.figures
+        lines = [str(verdict), f"runs {figures['runs']:.0f}, kernels {figures['kernels']:.0f}"]
+        if verdict.causes and not verdict.inline:
+            lines += ["device idle by cause:", *_table(verdict.causes, figures["idle_ns"])]
+        if verdict.stages:
+            lines += ["host time by stage:", *_table(verdict.stages, sum(verdict.stages.values()))]
+        times = self.node_times()
+        if times:
+            top = dict(sorted(times.items(), key=lambda item: -item[1])[:TOP_NODES])
+            lines += ["longest kernels:", *_table(top, figures["busy_ns"])]
+        return "\n".join(lines + [f"note: {note}" for note in verdict.notes])
+
+    def node_times(self) -> dict[str, int]:
+        """Summed kernel time in ns by "name (operator)"."""
+        device = self.recording.device
+        times: dict[str, int] = {}
+        numbers, index = np.unique(device.node, return_inverse=True)
+        sums = np.bincount(index, weights=device.end - device.start, minlength=len(numbers))
+        for node, ns in zip(numbers.tolist(), sums.tolist(), strict=True):
+            name = self.recording.node_name(node) or f"node {node}"
+            times[f"{name} ({self.recording.node_op(node) or 'unknown'})"] = int(ns)
+        return times
+
+    def save_trace(self, path: str | os.PathLike[str]) -> str:
+        """Writes a Chrome/Perfetto trace and returns its path; an existing file is replaced as a whole.
+
+        Raises
+        ------
+        OSError
+            Where the file cannot be written.
+        """
+        return write_trace(self.recording, path, verdict=self.verdict.to_dict())
+
+
+def _table(times: Mapping[str, int], whole: float) -> list[str]:
+    width = max(len(name) for name in times)
+    ordered = sorted(times.items(), key=lambda item: -item[1])
+    return [f"  {name:<{width}}  {ns / 1e3:10.1f} us  {100 * ns / max(1.0, whole):5.1f} %" for name, ns in ordered]

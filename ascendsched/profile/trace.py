@@ -1,0 +1,114 @@
+"""Chrome trace JSON of a recording, for Perfetto (ui.perfetto.dev) or chrome://tracing.
+
+Format: "Trace Event Format" of the Chromium project; times are microseconds with three decimals, so nanoseconds.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ascendsched.profile.spans import LAUNCHING, STAGES, Recording, Spans
+
+SCHEMA = "ascendsched.trace/1"
+
+PROCESS = 1
+HOST, WAITS, DEVICE = 1, 2, 3
+WAIT = STAGES.index("wait")
+
+
+def trace_events(recording: Recording) -> Iterator[dict[str, Any]]:
+    """Metadata, one complete event per span, and a flow arrow from each launch to the first kernel that it started."""
+    yield from _metadata(recording)
+    host = recording.host
+    # Waits may be another thread's: on a track of their own they cannot cross the host's nesting.
+    for track, spans in ((HOST, host.take(host.stage != WAIT)), (WAITS, host.take(host.stage == WAIT))):
+        yield from _complete(recording, spans, track)
+    yield from _complete(recording, recording.device, DEVICE)
+    yield from _flows(recording)
+
+
+def write_trace(recording: Recording, path: str | os.PathLike[str], verdict: Mapping[str, Any] | None = None) -> str:
+    """Writes the trace and returns its path. The file appears whole or not at all.
+
+    Parameters
+    ----------
+    recording : Recording
+        The spans.
+    path : path
+        The file to write or to replace.
+    verdict : mapping, optional
+        Plain data kept beside the events.
+
+    Raises
+    ------
+    OSError
+        Where the file cannot be written.
+    """
+    document = {
+        "schema": SCHEMA,
+        "displayTimeUnit": "ns",
+        "otherData": {
+            "device": recording.device_name,
+            "inline": recording.inline,
+            "lost": recording.lost,
+            "notes": list(recording.notes),
+            "verdict": verdict,
+        },
+        "traceEvents": list(trace_events(recording)),
+    }
+    target = Path(path)
+    if not target.parent.is_dir():
+        raise FileNotFoundError(f"[profile] no folder '{target.parent}' for the trace '{target.name}'; create it first")
+    scratch = target.with_name(f".{target.name}.{os.getpid()}.part")
+    try:
+        # dumps, not dump: only dumps uses the encoder that is written in C.
+        scratch.write_text(json.dumps(document, separators=(",", ":")), encoding="utf-8")
+        scratch.replace(target)
+    finally:
+        scratch.unlink(missing_ok=True)
+    return str(target)
+
+
+def _metadata(recording: Recording) -> Iterator[dict[str, Any]]:
+    yield {"ph": "M", "name": "process_name", "pid": PROCESS, "tid": 0, "args": {"name": "ascendsched"}}
+    names = {HOST: "host", WAITS: "waits", DEVICE: f"device: {recording.device_name}"}
+    for track, name in names.items():
+        yield {"ph": "M", "name": "thread_name", "pid": PROCESS, "tid": track, "args": {"name": name}}
+        yield {"ph": "M", "name": "thread_sort_index", "pid": PROCESS, "tid": track, "args": {"sort_index": track}}
+
+
+def _complete(recording: Recording, spans: Spans, track: int) -> Iterator[dict[str, Any]]:
+    columns = (spans.start, spans.end, spans.run, spans.node, spans.sequence, spans.stage)
+    for start, end, run, node, sequence, number in zip(*(c.tolist() for c in columns), strict=True):
+        stage = STAGES[number]
+        args: dict[str, Any] = {"run": run, "sequence": sequence}
+        if node >= 0:
+            args |= {"node": recording.node_name(node) or node, "op": recording.node_op(node)}
+        yield {
+            "ph": "X",
+            "name": (recording.node_op(node) or stage) if track == DEVICE else stage,
+            "cat": stage,
+            "pid": PROCESS,
+            "tid": track,
+            "ts": start / 1e3,
+            "dur": (end - start) / 1e3,
+            "args": args,
+        }
+
+
+def _flows(recording: Recording) -> Iterator[dict[str, Any]]:
+    launches = recording.host.take(np.isin(recording.host.stage, LAUNCHING))
+    keys, first = np.unique(recording.device.entry_keys(), return_index=True)
+    starts = dict(zip(keys.tolist(), recording.device.start[first].tolist(), strict=True))
+    for number, (key, start) in enumerate(zip(launches.entry_keys().tolist(), launches.start.tolist(), strict=True)):
+        if key not in starts:
+            continue
+        arrow = {"name": "launch", "cat": "flow", "id": number, "pid": PROCESS}
+        yield {"ph": "s", "tid": HOST, "ts": start / 1e3, **arrow}
+        yield {"ph": "f", "bp": "e", "tid": DEVICE, "ts": starts[key] / 1e3, **arrow}

@@ -1,0 +1,103 @@
+"""How many tokens per second does a small decoder reach, one request, one token a step, on one thread?
+
+The demo's LLaMA-like decoder: with a KV cache that grows, every step has new shapes; with one of fixed capacity, all
+steps have the same, and each attends to the whole capacity. Once a single request goes on and on, so that every length
+is seen for the first time; once each sample is a request of its own, so that lengths come back. Prompts are not timed.
+
+How to read it: "host, caches off" is the price of resolving every operator in every step, "host" keeps what does not
+change, "auto" sinks lengths that come back, and "sink" shows what remains when nothing is left to resolve. Compare rows
+with a growing cache with each other, and rows with a fixed cache with each other; the ratio is to the faster of
+onnxruntime's rows. In the first case the samples grow longer, which spreads minimum and maximum.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from typing import Any
+
+import numpy as np
+from command import main
+from harness import PEER, Array, Effort, Subject, Table, compare, compile_variants
+
+import ascendsched as asc
+from ascendsched.demo.models import decoder, decoder_reference
+from ascendsched.demo.peers import OrtDecoder, create_session, has_onnxruntime
+from ascendsched.demo.serving import BoundEngine, Engine, FixedEngine, GrowingEngine, Run
+
+VOCAB = 1000
+PROMPT = 8
+STEPS = 16  # a sample
+CAPACITY_STEP = 64
+
+
+class Request:
+    """One request of an engine, and how far it is."""
+
+    def __init__(self, engine: Engine, tokens: Array) -> None:
+        self._engine, self._tokens, self._position = engine, tokens, 0
+
+    def start(self) -> None:
+        """Feeds the prompt, with an empty cache."""
+        self._engine.prefill(0, self._tokens[:PROMPT])
+        self._position = PROMPT
+
+    def advance(self) -> None:
+        """Feeds the tokens of one sample."""
+        for token in self._tokens[self._position : self._position + STEPS].tolist():
+            self._engine.step(0, token)
+        self._position += STEPS
+
+    def result(self) -> Array:
+        """Starts again, feeds as many tokens as a sample has and returns the logits after each."""
+        self.start()
+        tokens = self._tokens[self._position : self._position + STEPS].tolist()
+        self._position += STEPS
+        return np.stack([self._engine.step(0, token).copy() for token in tokens])
+
+    @contextmanager
+    def started(self) -> Iterator[None]:
+        """Around a sample that is a request of its own."""
+        self.start()
+        yield
+
+
+def measure(effort: Effort) -> Iterator[Table]:
+    """Yields a table with lengths that are new, then one with lengths that come back."""
+    for title, samples, returns in (
+        ("decoder, every length is new", effort.samples + 1, False),
+        ("decoder, lengths come back", 1, True),
+    ):
+        tokens = np.random.default_rng(3).integers(0, VOCAB, PROMPT + samples * STEPS)
+        reference = decoder_reference(tokens[None, : PROMPT + STEPS], vocab=VOCAB)[0, PROMPT:]
+        capacity = -(-len(tokens) // CAPACITY_STEP) * CAPACITY_STEP
+        subjects = []
+        for label, engine in _engines(capacity):
+            request = Request(engine, tokens)
+            around = request.started if returns else nullcontext
+            is_peer = label.startswith(PEER)
+            subjects.append(Subject(label, request.advance, STEPS, request.result, around, is_peer))
+        yield compare(title, "token", subjects, reference, effort, calls=1, rate="tokens/s")
+
+
+def _engines(capacity: int) -> Iterator[tuple[str, Engine]]:
+    growing, fixed = decoder(vocab=VOCAB), decoder(vocab=VOCAB, capacity=capacity)
+    for label, executable in compile_variants(growing):
+        yield f"{label}, growing", GrowingEngine(executable.run, executable.inputs, executable.outputs)
+    sink = asc.compile(fixed, mode="sink", threads=1)
+    yield f"sink, fixed {capacity}", BoundEngine(sink)
+    if has_onnxruntime():
+        yield f"{PEER}, growing, IO binding", OrtDecoder(growing.SerializeToString(), 1)
+        run = _by_name(create_session(fixed.SerializeToString(), 1))
+        yield f"{PEER}, fixed {capacity}", FixedEngine(run, sink.inputs, sink.outputs)
+
+
+def _by_name(session: Any) -> Run:
+    names = [output.name for output in session.get_outputs()]
+    run: Callable[[Any, Any], list[Array]] = session.run
+    return lambda feeds: dict(zip(names, run(None, feeds), strict=True))
+
+
+if __name__ == "__main__":
+    sys.exit(main(__doc__, {"decode": measure}))

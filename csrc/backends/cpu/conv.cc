@@ -1,0 +1,66 @@
+#include "backends/cpu/conv.h"
+
+#include "backends/cpu/half_adaptor.h"
+#include "backends/cpu/nn.h"
+
+namespace asc::cpu {
+namespace {
+
+// Measured: oneDNN's call and reorders cost as much as this many operations of the plain loops.
+constexpr double kSmallConv = 2e5;
+
+bool wants_onednn(const TilingContext& ctx, const ConvShape& s) {
+  if (!ctx.options().use_onednn) return false;
+  const double operations = 2.0 * static_cast<double>(s.batch * s.out_channels) *
+                            static_cast<double>(s.output_size()) * static_cast<double>(s.depth());
+  if (s.is_pointwise() && s.groups == 1 && ctx.options().threads == 1) return false;
+  return operations >= kSmallConv;
+}
+
+template <typename T>
+std::shared_ptr<const Tiling> tile_plain(const ConvShape& s) {
+  return s.is_depthwise() ? tile_depthwise_conv<T>(s) : tile_column_conv<T>(s);
+}
+
+std::shared_ptr<const Tiling> tile_float(const TilingContext& ctx) {
+  const ConvShape s = make_conv_shape(ctx);
+  if (count_of(ctx.output(0)) == 0) return create_empty_tiling();
+  if (wants_onednn(ctx, s)) {
+    if (auto t = try_onednn_conv(ctx, s)) return t;
+  }
+  return tile_plain<float>(s);
+}
+
+std::shared_ptr<const Tiling> tile_double(const TilingContext& ctx) {
+  const ConvShape s = make_conv_shape(ctx);
+  if (count_of(ctx.output(0)) == 0) return create_empty_tiling();
+  return tile_plain<double>(s);
+}
+
+}  // namespace
+
+bool ConvShape::is_pointwise() const {
+  for (int i = 0; i < kWindowAxes; ++i)
+    if (kernel[i] != 1 || stride[i] != 1 || pad_begin[i] != 0 || pad_end[i] != 0) return false;
+  return true;
+}
+
+ConvShape make_conv_shape(const TilingContext& ctx) {
+  const Shape &x = ctx.input(0), &w = ctx.input(1);
+  ConvShape s;
+  static_cast<PlainWindow&>(s) = make_plain_window(ctx, w.begin() + 2, false);
+  s.batch = x[0];
+  s.channels = x[1];
+  s.out_channels = w[0];
+  s.groups = ctx.attr("group", 1);
+  s.has_bias = ctx.has_input(2);
+  return s;
+}
+
+void register_conv(KernelRegistry& registry) {
+  registry.add("Conv", DType::kFloat32, tile_float);
+  registry.add("Conv", kHalfFloats, tile_half<tile_float, 0b010>);
+  registry.add("Conv", DType::kFloat64, tile_double);
+}
+
+}  // namespace asc::cpu

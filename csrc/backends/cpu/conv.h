@@ -1,0 +1,36 @@
+// The geometry of Conv and its implementations: oneDNN with reorders from and to the plain layout, matrix products over
+// unfolded input, and direct loops for depthwise convolution.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "backends/cpu/plain_window.h"
+
+namespace asc::cpu {
+
+struct ConvShape : PlainWindow {
+  int64_t batch = 0, channels = 0, out_channels = 0, groups = 1;
+  bool has_bias = false;
+
+  int64_t group_channels() const { return channels / groups; }
+  int64_t group_outputs() const { return out_channels / groups; }
+  // Products that one output is the sum of.
+  int64_t depth() const { return group_channels() * kernel_size(); }
+  bool is_depthwise() const { return groups > 1 && group_channels() == 1; }
+  // A matrix product of weight and input as they lie.
+  bool is_pointwise() const;
+};
+
+ConvShape make_conv_shape(const TilingContext& ctx);
+
+// For float32 and float64.
+template <typename T>
+std::shared_ptr<const Tiling> tile_column_conv(const ConvShape& shape);
+template <typename T>
+std::shared_ptr<const Tiling> tile_depthwise_conv(const ConvShape& shape);
+
+// Float32; null where oneDNN is absent, refuses, or has reference code only.
+std::shared_ptr<const Tiling> try_onednn_conv(const TilingContext& ctx, const ConvShape& shape);
+
+}  // namespace asc::cpu

@@ -1,0 +1,128 @@
+// Convolution as matrix products. For a tile of output positions, the inputs that they see are unfolded into columns
+// (im2col); the tile is small enough that its columns stay in the second-level cache.
+#include <algorithm>
+
+#include "backends/cpu/blas.h"
+#include "backends/cpu/conv.h"
+#include "backends/cpu/small_gemm.h"
+#include "backends/cpu/vec_table.h"
+
+namespace asc::cpu {
+namespace {
+
+struct ColumnConv : TilingOf<ColumnConv> {
+  ConvShape shape;
+  int64_t tile = 0;  // output positions; the whole output where nothing is unfolded
+};
+
+template <typename T>
+void copy_strided(const T* from, int64_t stride, T* to, int64_t n) {
+  if (stride == 1)
+    std::copy(from, from + n, to);
+  else
+    for (int64_t i = 0; i < n; ++i) to[i] = from[i * stride];
+}
+
+// The row of the column matrix for one channel (`plane`) and kernel position `at`, outputs [begin, end).
+template <typename T>
+void unfold_row(const ConvShape& s, const T* plane, const int64_t* at, int64_t begin, int64_t end, T* to) {
+  const int64_t width = s.output[2], stride = s.stride[2];
+  for (int64_t p = begin; p < end;) {
+    const int64_t x = p % width, y = p / width % s.output[1], z = p / (width * s.output[1]);
+    const int64_t outputs = std::min(width - x, end - p);
+    const int64_t in_z = s.position(0, z, at[0]), in_y = s.position(1, y, at[1]);
+    const bool sees_line = s.is_inside(0, in_z) && s.is_inside(1, in_y);
+    const IndexRange r = sees_line ? inside_line(s, x, outputs, at[2]) : IndexRange{0, 0};
+    std::fill(to, to + r.low, T{0});
+    if (r.low < r.high)
+      copy_strided(plane + (in_z * s.input[1] + in_y) * s.input[2] + s.position(2, x + r.low, at[2]), stride,
+                   to + r.low, r.high - r.low);
+    std::fill(to + r.high, to + outputs, T{0});
+    p += outputs;
+    to += outputs;
+  }
+}
+
+template <typename T>
+void unfold(const ConvShape& s, const T* image, int64_t begin, int64_t end, T* columns) {
+  int64_t at[kWindowAxes];
+  for (int64_t c = 0; c < s.group_channels(); ++c) {
+    const T* plane = image + c * s.input_size();
+    for (at[0] = 0; at[0] < s.kernel[0]; ++at[0])
+      for (at[1] = 0; at[1] < s.kernel[1]; ++at[1])
+        for (at[2] = 0; at[2] < s.kernel[2]; ++at[2], columns += end - begin)
+          unfold_row(s, plane, at, begin, end, columns);
+  }
+}
+
+void multiply(const ConvShape& s, const float* weight, const float* columns, int64_t ldb, int64_t n, float* y) {
+  if (!prefers_rows(s.group_outputs(), n, s.depth()))
+    return gemm(false, false, s.group_outputs(), n, s.depth(), 1.0f, weight, s.depth(), columns, ldb, 0.0f, y,
+                s.output_size());
+  SmallGemmArgs g;
+  g.m = s.group_outputs(), g.n = n, g.k = s.depth();
+  g.a = weight, g.a_row = s.depth();
+  g.b = columns, g.ldb = ldb;
+  g.c = y, g.ldc = s.output_size();
+  small_gemm().rows(g);
+}
+
+void multiply(const ConvShape& s, const double* weight, const double* columns, int64_t ldb, int64_t n, double* y) {
+  gemm(false, false, s.group_outputs(), n, s.depth(), 1.0, weight, s.depth(), columns, ldb, 0.0, y, s.output_size());
+}
+
+void add_bias(float bias, float* y, int64_t n) { vec_table().scale_shift(y, y, static_cast<size_t>(n), 1.0f, bias); }
+void add_bias(double bias, double* y, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) y[i] += bias;
+}
+
+// One group of one image.
+template <typename T>
+void convolve(const ColumnConv& t, const T* image, const T* weight, const T* bias, T* columns, T* y) {
+  const ConvShape& s = t.shape;
+  const int64_t size = s.output_size();
+  for (int64_t begin = 0; begin < size; begin += t.tile) {
+    const int64_t end = std::min(size, begin + t.tile), n = end - begin;
+    if (s.is_pointwise()) {
+      multiply(s, weight, image + begin, size, n, y + begin);
+    } else {
+      unfold(s, image, begin, end, columns);
+      multiply(s, weight, columns, n, n, y + begin);
+    }
+    for (int64_t c = 0; bias && c < s.group_outputs(); ++c) add_bias(bias[c], y + c * size + begin, n);
+  }
+}
+
+template <typename T>
+Status launch_columns(const Task& task, void* const* slots, Worker&) {
+  const auto& t = *static_cast<const ColumnConv*>(task.tiling);
+  const ConvShape& s = t.shape;
+  const T *x = task.input<T>(slots, 0), *weight = task.input<T>(slots, 1);
+  const T* bias = s.has_bias ? task.input<T>(slots, 2) : nullptr;
+  T *y = task.output<T>(slots, 0), *columns = static_cast<T*>(task.workspace(slots));
+  for (int64_t i = 0; i < s.batch * s.groups; ++i) {
+    const int64_t g = i % s.groups;
+    convolve(t, x + i * s.group_channels() * s.input_size(), weight + g * s.group_outputs() * s.depth(),
+             bias ? bias + g * s.group_outputs() : nullptr, columns, y + i * s.group_outputs() * s.output_size());
+  }
+  return Status::kOk;
+}
+
+}  // namespace
+
+template <typename T>
+std::shared_ptr<const Tiling> tile_column_conv(const ConvShape& s) {
+  constexpr int64_t kTileElements = int64_t{1} << 17, kPositions = 64;
+  const bool is_pointwise = s.is_pointwise();
+  auto t = create_tiling<ColumnConv>(launch_columns<T>, is_pointwise ? "gemm:pointwise" : "gemm:columns");
+  t->shape = s;
+  const int64_t fitting = kTileElements / std::max<int64_t>(s.depth(), 1) / kPositions * kPositions;
+  t->tile = std::min(s.output_size(), std::max(fitting, kPositions));
+  if (!is_pointwise) t->workspace_bytes = static_cast<size_t>(t->tile * s.depth()) * sizeof(T);
+  return t;
+}
+
+template std::shared_ptr<const Tiling> tile_column_conv<float>(const ConvShape&);
+template std::shared_ptr<const Tiling> tile_column_conv<double>(const ConvShape&);
+
+}  // namespace asc::cpu

@@ -1,0 +1,14 @@
+#include "backends/cpu/nn.h"
+
+#include "backends/cpu/kernels.h"
+
+namespace asc {
+
+void register_nn_kernels(KernelRegistry& registry) {
+  cpu::register_conv(registry);
+  cpu::register_pool(registry);
+  cpu::register_global_pool(registry);
+  cpu::register_lstm(registry);
+}
+
+}  // namespace asc

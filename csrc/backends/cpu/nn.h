@@ -1,0 +1,13 @@
+// The kernels of convolution, pooling and recurrent layers, one function per file.
+#pragma once
+
+#include "kernel/kernel.h"
+
+namespace asc::cpu {
+
+void register_conv(KernelRegistry& registry);
+void register_pool(KernelRegistry& registry);
+void register_global_pool(KernelRegistry& registry);
+void register_lstm(KernelRegistry& registry);
+
+}  // namespace asc::cpu

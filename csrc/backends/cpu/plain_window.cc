@@ -1,0 +1,48 @@
+#include "backends/cpu/plain_window.h"
+
+#include <algorithm>
+
+#include "ops/window.h"
+
+namespace asc::cpu {
+namespace {
+
+// The indices i in [0, count) with from <= first + i * step < to.
+IndexRange indices_inside(int64_t count, int64_t first, int64_t step, int64_t from, int64_t to) {
+  const auto divide_up = [step](int64_t a) { return a <= 0 ? 0 : (a + step - 1) / step; };
+  const int64_t low = std::min(divide_up(from - first), count);
+  return {low, std::clamp(divide_up(to - first), low, count)};
+}
+
+}  // namespace
+
+PlainWindow make_plain_window(const TilingContext& ctx, const int64_t* kernel, bool is_pooling) {
+  const Shape& x = ctx.input(0);
+  PlainWindow w;
+  w.spatial = x.rank() - 2;
+  if (w.spatial < 1 || w.spatial > kWindowAxes)
+    ctx.unsupported("input " + x.text() + " has not one to three spatial axes; reshape it");
+  const WindowGeometry g = window_geometry(ctx, x, kernel, is_pooling);
+  for (int i = 0; i < kWindowAxes; ++i) {
+    const int axis = i - (kWindowAxes - w.spatial);
+    const bool is_real = axis >= 0;
+    w.input[i] = is_real ? x[axis + 2] : 1;
+    w.output[i] = is_real ? g.output[axis] : 1;
+    w.kernel[i] = is_real ? g.kernel[axis] : 1;
+    w.stride[i] = is_real ? g.stride[axis] : 1;
+    w.dilation[i] = is_real ? g.dilation[axis] : 1;
+    w.pad_begin[i] = is_real ? g.pad_begin[axis] : 0;
+    w.pad_end[i] = is_real ? g.pad_end[axis] : 0;
+  }
+  return w;
+}
+
+IndexRange inside_line(const PlainWindow& w, int64_t begin, int64_t outputs, int64_t k) {
+  return indices_inside(outputs, w.position(2, begin, k), w.stride[2], 0, w.input[2]);
+}
+
+IndexRange inside_kernel(const PlainWindow& w, int axis, int64_t o, int64_t from, int64_t to) {
+  return indices_inside(w.kernel[axis], w.position(axis, o, 0), w.dilation[axis], from, to);
+}
+
+}  // namespace asc::cpu

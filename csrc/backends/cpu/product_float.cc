@@ -1,0 +1,224 @@
+// Float32 products: own vector kernels where b is small or a has few rows, OpenBLAS in between, oneDNN with b in its
+// own layout where the work is large. The choice depends on shapes, attributes, constness and options only.
+#include <cstring>
+#include <string>
+
+#include "backends/cpu/blas.h"
+#include "backends/cpu/onednn.h"
+#include "backends/cpu/product.h"
+#include "backends/cpu/small_gemm.h"
+#include "backends/cpu/vec_table.h"
+#include "base/hash.h"
+
+namespace asc::cpu {
+namespace {
+
+struct FloatProduct : Tiling {
+  explicit FloatProduct(const Product& p) : product(p) {}
+  Product product;  // trans_b is false where b was transposed by packing
+  bool adds_after = false;
+  const float* b(const Task& task, void* const* slots) const {
+    return packed_bytes ? static_cast<const float*>(task.packed(slots)) : task.input<float>(slots, 1);
+  }
+#if ASC_HAVE_ONEDNN
+  std::unique_ptr<OneDnnPrimitive> primitive;
+  dnnl::memory::desc plain_b, packed_b;
+  size_t bytes() const override { return sizeof(FloatProduct) + (primitive ? primitive->bytes() : 0); }
+#else
+  size_t bytes() const override { return sizeof(FloatProduct); }
+#endif
+};
+
+void add_to_rows(const Product& p, const float* add, float* c) {
+  const VecTable& v = vec_table();
+  for (int64_t i = 0; i < p.m; ++i) {
+    float* row = c + i * p.n;
+    if (p.add_column == 0)
+      v.scale_shift(row, row, static_cast<size_t>(p.n), 1.0f, p.beta * add[i * p.add_row]);
+    else if (p.beta == 1)
+      v.add.vv(row, add + i * p.add_row, row, static_cast<size_t>(p.n));
+    else
+      v.axpy(p.beta, add + i * p.add_row, row, static_cast<size_t>(p.n));
+  }
+}
+
+template <typename Multiply>
+Status run_batch(const Task& task, void* const* slots, const FloatProduct& t, Multiply multiply) {
+  const Product& p = t.product;
+  const float *a = task.input<float>(slots, 0), *b = t.b(task, slots);
+  const float* add = p.has_add ? task.input<float>(slots, 2) : nullptr;
+  float* c = task.output<float>(slots, 0);
+  Status status = Status::kOk;
+  for_each_matrix(p, [&](int64_t a_offset, int64_t b_offset, int64_t c_offset) {
+    if (status == Status::kOk) status = multiply(a + a_offset, b + b_offset, c + c_offset, add);
+    if (t.adds_after) add_to_rows(p, add, c + c_offset);
+  });
+  return status;
+}
+
+SmallGemmArgs small_args(const Product& p, const float* a, const float* b, float* c, const float* add) {
+  SmallGemmArgs s;
+  s.m = p.m, s.n = p.n, s.k = p.k;
+  s.a = a, s.a_row = p.trans_a ? 1 : p.k, s.a_column = p.trans_a ? p.m : 1;
+  s.b = b, s.ldb = p.ldb();
+  s.c = c, s.ldc = p.n;
+  s.add = add, s.add_row = p.add_row;
+  s.alpha = p.alpha, s.beta = p.beta;
+  return s;
+}
+
+Status launch_rows(const Task& task, void* const* slots, Worker&) {
+  const auto& t = *static_cast<const FloatProduct*>(task.tiling);
+  const auto rows = small_gemm().rows;
+  return run_batch(task, slots, t, [&](const float* a, const float* b, float* c, const float* add) {
+    rows(small_args(t.product, a, b, c, t.adds_after ? nullptr : add));
+    return Status::kOk;
+  });
+}
+
+Status launch_dots(const Task& task, void* const* slots, Worker&) {
+  const auto& t = *static_cast<const FloatProduct*>(task.tiling);
+  const auto dots = small_gemm().dots;
+  return run_batch(task, slots, t, [&](const float* a, const float* b, float* c, const float* add) {
+    dots(small_args(t.product, a, b, c, t.adds_after ? nullptr : add));
+    return Status::kOk;
+  });
+}
+
+// n is 1: the roles are exchanged, b is the row and a the transposed matrix.
+Status launch_column(const Task& task, void* const* slots, Worker&) {
+  const auto& t = *static_cast<const FloatProduct*>(task.tiling);
+  const auto dots = small_gemm().dots;
+  return run_batch(task, slots, t, [&](const float* a, const float* b, float* c, const float*) {
+    SmallGemmArgs s;
+    s.m = 1, s.n = t.product.m, s.k = t.product.k;
+    s.a = b, s.a_row = t.product.k;
+    s.b = a, s.ldb = t.product.k;
+    s.c = c, s.ldc = t.product.m;
+    s.alpha = t.product.alpha;
+    dots(s);
+    return Status::kOk;
+  });
+}
+
+Status launch_blas(const Task& task, void* const* slots, Worker&) {
+  const auto& t = *static_cast<const FloatProduct*>(task.tiling);
+  const Product& p = t.product;
+  return run_batch(task, slots, t, [&](const float* a, const float* b, float* c, const float*) {
+    gemm(p.trans_a, p.trans_b, p.m, p.n, p.k, p.alpha, a, p.lda(), b, p.ldb(), 0.0f, c, p.n);
+    return Status::kOk;
+  });
+}
+
+void pack_transposed(const Tiling& tiling, const void* const* inputs, void* packed) {
+  const Product& p = static_cast<const FloatProduct&>(tiling).product;
+  const auto* from = static_cast<const float*>(inputs[1]);
+  auto* to = static_cast<float*>(packed);
+  for (int64_t j = 0; j < p.n; ++j)
+    for (int64_t q = 0; q < p.k; ++q) to[q * p.n + j] = from[j * p.k + q];
+}
+
+void want_transposed(FloatProduct* t) {
+  Product& p = t->product;
+  p.trans_b = false;
+  t->packed_bytes = static_cast<size_t>(p.k * p.n) * sizeof(float);
+  const uint64_t words[] = {0x7472616E73706F73ull, static_cast<uint64_t>(p.k), static_cast<uint64_t>(p.n)};
+  t->packed_layout = hash_words(words, 3) | 1;
+  t->pack = pack_transposed;
+}
+
+#if ASC_HAVE_ONEDNN
+Status launch_onednn(const Task& task, void* const* slots, Worker& worker) {
+  const auto& t = *static_cast<const FloatProduct*>(task.tiling);
+  return run_batch(task, slots, t, [&](const float* a, const float* b, float* c, const float*) {
+    void* const data[] = {const_cast<float*>(a), const_cast<float*>(b), c, task.workspace(slots)};
+    return t.primitive->execute(data, worker);
+  });
+}
+
+void pack_onednn(const Tiling& tiling, const void* const* inputs, void* packed) {
+  const auto& t = static_cast<const FloatProduct&>(tiling);
+  reorder_now(t.plain_b, inputs[1], t.packed_b, packed);
+}
+
+// Null where oneDNN refuses or has reference code only.
+std::shared_ptr<const Tiling> try_onednn(const TilingContext& ctx, const Product& p) {
+  using dnnl::memory;
+  constexpr auto kFloat = memory::data_type::f32;
+  const auto plain = [](bool trans) { return trans ? memory::format_tag::ba : memory::format_tag::ab; };
+  try {
+    const OpenMpThreads threads(ctx.options().threads);
+    const bool packs = ctx.is_constant(1) && p.batch_rank == 0;
+    const memory::desc a({p.m, p.k}, kFloat, plain(p.trans_a)), c({p.m, p.n}, kFloat, plain(false));
+    const memory::desc b({p.k, p.n}, kFloat, packs ? memory::format_tag::any : plain(p.trans_b));
+    dnnl::primitive_attr attr;
+    attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+    const dnnl::matmul::primitive_desc pd(onednn_engine(), a, b, c, attr);
+    if (is_reference(pd)) return nullptr;
+    auto t = std::make_shared<FloatProduct>(p);
+    t->launch = launch_onednn;
+    t->implementation = "onednn";
+    t->adds_after = p.has_add;
+    t->plain_b = memory::desc({p.k, p.n}, kFloat, plain(p.trans_b));
+    t->packed_b = pd.weights_desc();
+    if (t->packed_b != t->plain_b) {
+      t->packed_bytes = t->packed_b.get_size();
+      t->packed_layout = layout_hash(t->packed_b);
+      t->pack = pack_onednn;
+    }
+    t->workspace_bytes = pd.scratchpad_desc().get_size();
+    t->primitive = std::make_unique<OneDnnPrimitive>(
+        dnnl::matmul(pd), std::vector<OneDnnPrimitive::Argument>{{DNNL_ARG_SRC, a},
+                                                                 {DNNL_ARG_WEIGHTS, t->packed_b},
+                                                                 {DNNL_ARG_DST, c},
+                                                                 {DNNL_ARG_SCRATCHPAD, pd.scratchpad_desc()}});
+    return t;
+  } catch (const dnnl::error&) {
+    return nullptr;
+  }
+}
+#endif
+
+// Where oneDNN pays: measured on AVX-512 machines. Below two million operations its call overhead shows; own kernels
+// reach the same speed on one thread as long as b stays in the second-level cache.
+bool wants_onednn(const TilingContext& ctx, const Product& p) {
+  const double operations = 2.0 * static_cast<double>(p.m) * static_cast<double>(p.n) * static_cast<double>(p.k);
+  if (!ctx.options().use_onednn || p.alpha != 1 || operations < 2e6 || p.m == 1 || p.n == 1) return false;
+  return ctx.options().threads > 1 ? operations >= 8e6 : !prefers_rows(p.m, p.n, p.k);
+}
+
+}  // namespace
+
+std::shared_ptr<const Tiling> tile_float_product(const TilingContext& ctx, const Product& p) {
+  if (p.is_empty()) return create_empty_tiling();
+#if ASC_HAVE_ONEDNN
+  if (wants_onednn(ctx, p)) {
+    if (auto t = try_onednn(ctx, p)) return t;
+  }
+#endif
+  auto t = std::make_shared<FloatProduct>(p);
+  const bool adds_by_row = p.has_add && p.add_column == 1;
+  if (p.n == 1 && !p.trans_a) {
+    t->launch = launch_column;
+    t->implementation = "vector:column";
+    t->adds_after = p.has_add;
+    return t;
+  }
+  if (p.trans_b && ctx.is_constant(1)) want_transposed(t.get());
+  if (!t->product.trans_b && prefers_rows(p.m, p.n, p.k)) {
+    t->launch = launch_rows;
+    t->implementation = "vector:rows";
+    t->adds_after = p.has_add && !adds_by_row;
+  } else if (t->product.trans_b && !p.trans_a && p.m <= 2) {
+    t->launch = launch_dots;
+    t->implementation = "vector:dots";
+    t->adds_after = p.has_add && !adds_by_row;
+  } else {
+    t->launch = launch_blas;
+    t->implementation = blas_name();
+    t->adds_after = p.has_add;
+  }
+  return t;
+}
+
+}  // namespace asc::cpu

@@ -1,0 +1,71 @@
+#include "backends/cpu/small_gemm.h"
+
+#include <cstddef>
+
+// The code below exists once per instruction set. Standard headers stay outside of the target pragmas, so that no
+// inline function of theirs is compiled for a set that the CPU may lack.
+namespace asc::cpu {
+namespace {
+
+namespace base {
+#define ASC_GEMM_LANES 4
+#define ASC_GEMM_WIDE 2
+#include "backends/cpu/small_gemm.inc"
+#undef ASC_GEMM_LANES
+#undef ASC_GEMM_WIDE
+constexpr SmallGemm kTable = {rows, dots};
+}  // namespace base
+
+#if defined(__x86_64__) && !defined(__clang__)
+#pragma GCC push_options
+#pragma GCC target("arch=x86-64-v3")
+namespace v3 {
+#define ASC_GEMM_LANES 8
+#define ASC_GEMM_WIDE 2
+#include "backends/cpu/small_gemm.inc"
+#undef ASC_GEMM_LANES
+#undef ASC_GEMM_WIDE
+constexpr SmallGemm kTable = {rows, dots};
+}  // namespace v3
+#pragma GCC pop_options
+
+#pragma GCC push_options
+#pragma GCC target("arch=x86-64-v4,prefer-vector-width=512")
+namespace v4 {
+#define ASC_GEMM_LANES 16
+#define ASC_GEMM_WIDE 4
+#include "backends/cpu/small_gemm.inc"
+#undef ASC_GEMM_LANES
+#undef ASC_GEMM_WIDE
+constexpr SmallGemm kTable = {rows, dots};
+}  // namespace v4
+#pragma GCC pop_options
+#endif
+
+}  // namespace
+
+const SmallGemm* small_gemm_of(Isa isa) {
+  switch (isa) {
+    case Isa::kBase: return &base::kTable;
+#if defined(__x86_64__) && !defined(__clang__)
+    case Isa::kV3: return &v3::kTable;
+    case Isa::kV4: return &v4::kTable;
+#endif
+    default: return nullptr;
+  }
+}
+
+const SmallGemm& small_gemm() {
+  static const SmallGemm& table = *small_gemm_of(current_isa());
+  return table;
+}
+
+// Measured against OpenBLAS on AVX2 and AVX-512: without packing, b must stay in the second-level cache, unless it is
+// read for a few rows only.
+bool prefers_rows(int64_t m, int64_t n, int64_t k) {
+  constexpr int64_t kCacheElements = int64_t{1} << 18;
+  if (m <= 4) return true;
+  return current_isa() != Isa::kBase && (n <= kCacheElements && k <= kCacheElements && n * k <= kCacheElements);
+}
+
+}  // namespace asc::cpu

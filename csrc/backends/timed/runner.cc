@@ -1,0 +1,57 @@
+#include "backends/timed/runner.h"
+
+#include <time.h>
+
+#include <algorithm>
+
+#if defined(__linux__)
+#include <sys/prctl.h>
+#endif
+
+#include "profile/clock.h"
+#include "profile/recorder.h"
+
+namespace asc {
+
+namespace {
+
+// Sleeping for less costs more than it imitates.
+constexpr int64_t kMaxLeadNs = 100'000;
+
+uint64_t ticks_of(int64_t ns) { return static_cast<uint64_t>(static_cast<double>(ns) / ns_per_tick() + 0.5); }
+
+}  // namespace
+
+TimedRunner::TimedRunner(int64_t task_ns)
+    : Runner(1), task_ticks_(ticks_of(task_ns)), max_lead_ticks_(ticks_of(kMaxLeadNs)) {}
+
+void TimedRunner::run(const Batch& batch) {
+  const size_t count = run_tasks(batch, nullptr);
+  const uint64_t at = std::max(device_ticks_, batch.launched_ticks);
+  if (Recorder* recorder = batch.event->recorder) {
+    for (size_t i = 0; i < count; ++i) {
+      const uint64_t start = at + i * task_ticks_;
+      recorder->device.add({start, start + task_ticks_, batch.event->run, static_cast<int32_t>(batch.tasks[i].node),
+                            batch.sequence, Stage::kKernel});
+    }
+  }
+  device_ticks_ = at + count * task_ticks_;
+  if (device_ticks_ > now_ticks() + max_lead_ticks_) settle();
+}
+
+void TimedRunner::settle() {
+  for (uint64_t now = now_ticks(); now < device_ticks_; now = now_ticks()) {
+    const double remaining = static_cast<double>(device_ticks_ - now) * ns_per_tick();
+    const int64_t ns = static_cast<int64_t>(remaining) + 1;
+    const timespec pause{static_cast<time_t>(ns / 1'000'000'000), static_cast<long>(ns % 1'000'000'000)};
+    nanosleep(&pause, nullptr);
+  }
+}
+
+void TimedRunner::on_thread_start() {
+#if defined(__linux__)
+  prctl(PR_SET_TIMERSLACK, 1, 0, 0, 0);  // nanoseconds; the default of 50 us is longer than most tasks
+#endif
+}
+
+}  // namespace asc

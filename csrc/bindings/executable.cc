@@ -1,0 +1,340 @@
+#include "runtime/executable.h"
+
+#include <cmath>
+#include <cstddef>
+
+#include "backends/cpu/device.h"
+#include "bindings/arrays.h"
+#include "bindings/module.h"
+#include "kernel/kernel.h"
+
+namespace asc {
+namespace {
+
+// Shared ownership whose release may join threads or wait for a run: never with the GIL held.
+template <typename T>
+class Owned {
+ public:
+  explicit Owned(std::shared_ptr<T> p) : p_(std::move(p)) {}
+  Owned(Owned&&) noexcept = default;
+  ~Owned() {
+    if (!p_) return;
+    py::gil_scoped_release unlocked;
+    p_.reset();
+  }
+  T* operator->() const { return p_.get(); }
+  T& operator*() const { return *p_; }
+
+ private:
+  std::shared_ptr<T> p_;
+};
+
+// The caller's arrays of one run or binding, in graph order.
+struct Feeds {
+  std::vector<TensorView> views;
+  std::vector<py::object> held;
+};
+
+struct PyExecutable {
+  Owned<Executable> core;
+  std::vector<py::str> input_names, output_names;
+  py::object normalize;  // (name, dtype, value) -> usable array; for what is not usable in place
+};
+
+std::vector<py::str> names(const Plan& plan, const std::vector<ValueId>& values) {
+  std::vector<py::str> list;
+  for (ValueId v : values) list.emplace_back(plan.values[v].name);
+  return list;
+}
+
+const PlanValue& value_of(const PyExecutable& exe, const std::vector<ValueId>& values, size_t i) {
+  return exe.core->plan().values[values[i]];
+}
+
+py::array take_array(const PyExecutable& exe, const PlanValue& value, py::handle object) {
+  if (py::isinstance<py::array>(object)) {
+    py::array array = py::reinterpret_borrow<py::array>(object);
+    if (is_usable(array, value.type.dtype)) return array;
+  }
+  py::array array = exe.normalize(value.name, name_of(value.type.dtype), object);
+  if (!is_usable(array, value.type.dtype))
+    throw GraphError("[run] input '" + value.name + "': not convertible to a contiguous array of " +
+                     name_of(value.type.dtype));
+  return array;
+}
+
+void add_feed(const PyExecutable& exe, size_t i, py::handle object, Feeds& feeds) {
+  const PlanValue& value = value_of(exe, exe.core->plan().inputs, i);
+  py::array array = take_array(exe, value, object);
+  feeds.views.push_back(view_of(array, value.type.dtype));
+  feeds.held.push_back(std::move(array));
+}
+
+[[noreturn]] void complain_of_names(const PyExecutable& exe, const py::dict& given) {
+  std::string missing, surplus, known;
+  for (const py::str& n : exe.input_names) {
+    known += (known.empty() ? "" : ", ") + n.cast<std::string>();
+    if (!given.contains(n)) missing += (missing.empty() ? "" : ", ") + n.cast<std::string>();
+  }
+  for (const auto& item : given) {
+    bool is_known = false;
+    for (const py::str& n : exe.input_names) is_known = is_known || n.equal(item.first);
+    if (!is_known) surplus += (surplus.empty() ? "" : ", ") + py::str(item.first).cast<std::string>();
+  }
+  throw GraphError("[run] inputs do not fit:" + (missing.empty() ? "" : " missing " + missing + ";") +
+                   (surplus.empty() ? "" : " unknown " + surplus + ";") + " the model takes " + known);
+}
+
+Feeds take_feeds(const PyExecutable& exe, const py::dict& given) {
+  Feeds feeds;
+  feeds.views.reserve(exe.input_names.size());
+  feeds.held.reserve(exe.input_names.size());
+  if (given.size() != exe.input_names.size()) complain_of_names(exe, given);
+  for (size_t i = 0; i < exe.input_names.size(); ++i) {
+    PyObject* found = PyDict_GetItemWithError(given.ptr(), exe.input_names[i].ptr());
+    if (!found) complain_of_names(exe, given);
+    add_feed(exe, i, found, feeds);
+  }
+  return feeds;
+}
+
+Feeds take_positional(const PyExecutable& exe, const py::tuple& given) {
+  Feeds feeds;
+  if (given.size() != exe.input_names.size())
+    throw GraphError("[run] the model takes " + std::to_string(exe.input_names.size()) + " inputs, got " +
+                     std::to_string(given.size()) + "; pass them in graph order or by name");
+  for (size_t i = 0; i < given.size(); ++i) add_feed(exe, i, given[i], feeds);
+  return feeds;
+}
+
+// Views of caller-owned result arrays; they must be usable in place and writeable.
+void take_bound(const PyExecutable& exe, const py::dict& outputs, std::vector<TensorView>& views,
+                std::vector<py::object>& held) {
+  views.resize(exe.output_names.size());
+  for (const auto& item : outputs) {
+    size_t i = 0;
+    while (i < exe.output_names.size() && !exe.output_names[i].equal(item.first)) ++i;
+    const std::string name = py::str(item.first).cast<std::string>();
+    if (i == exe.output_names.size()) throw GraphError("[bind] output '" + name + "' is not one of the model's");
+    const DType dtype = value_of(exe, exe.core->plan().outputs, i).type.dtype;
+    if (!py::isinstance<py::array>(item.second))
+      throw GraphError("[bind] output '" + name + "' must be a NumPy array");
+    py::array array = py::reinterpret_borrow<py::array>(item.second);
+    if (!is_usable(array, dtype) || !array.writeable())
+      throw GraphError("[bind] output '" + name + "' must be a writeable, C-contiguous, aligned array of " +
+                       name_of(dtype) + ", got " + py::str(array.dtype()).cast<std::string>());
+    views[i] = view_of(array, dtype);
+    held.push_back(std::move(array));
+  }
+}
+
+py::list results_of(const Run& run, const std::vector<py::object>& bound_arrays) {
+  py::list list;
+  for (size_t i = 0; i < run.results().size(); ++i) {
+    const Run::Result& r = run.results()[i];
+    if (r.is_bound)
+      list.append(bound_arrays[i]);
+    else
+      list.append(make_array(r.view, r.fresh));
+  }
+  return list;
+}
+
+// Result arrays by position; none where a result is not bound.
+std::vector<py::object> by_position(const PyExecutable& exe, const py::dict& outputs) {
+  std::vector<py::object> arrays(exe.output_names.size(), py::none());
+  for (size_t i = 0; i < arrays.size(); ++i)
+    if (outputs.contains(exe.output_names[i])) arrays[i] = outputs[exe.output_names[i]];
+  return arrays;
+}
+
+py::list run_now(const PyExecutable& exe, const Feeds& feeds, const std::vector<TensorView>& bound,
+                 const std::vector<py::object>& bound_arrays) {
+  std::shared_ptr<Run> run;
+  {
+    py::gil_scoped_release unlocked;
+    run = exe.core->start(feeds.views, bound, false);
+    run->wait(-1);
+  }
+  return results_of(*run, bound_arrays);
+}
+
+py::dict as_dict(const PyExecutable& exe, const py::list& results) {
+  py::dict d;
+  for (size_t i = 0; i < results.size(); ++i) d[exe.output_names[i]] = results[i];
+  return d;
+}
+
+// A run in flight; keeps the arrays that it reads and writes.
+struct PyRun {
+  Feeds feeds;
+  std::vector<py::object> bound_arrays;
+  std::vector<py::str> output_names;
+  Owned<Run> run;  // released first: members are destroyed in reverse order
+};
+
+py::list wait_for(PyRun& r, std::optional<double> timeout) {
+  if (timeout && !(*timeout >= 0)) throw GraphError("[wait] timeout must be 0 or more seconds, got " + std::to_string(*timeout));
+  const double ns = timeout ? *timeout * 1e9 : -1;
+  {
+    py::gil_scoped_release unlocked;
+    r.run->wait(ns > 9e18 ? -1 : static_cast<int64_t>(ns));
+  }
+  return results_of(*r.run, r.bound_arrays);
+}
+
+struct PyBinding {
+  py::object owner;  // keeps the executable
+  const PyExecutable* exe;
+  Feeds feeds;
+  std::vector<TensorView> bound;
+  std::vector<py::object> bound_arrays;
+};
+
+py::array spans_array(const SpanLog& log) {
+  py::list field_names, formats, offsets;
+  const auto field = [&](const char* name, const char* format, size_t offset) {
+    field_names.append(name);
+    formats.append(py::dtype(format));
+    offsets.append(offset);
+  };
+  field("start", "u8", offsetof(TimeSpan, start_ticks));
+  field("end", "u8", offsetof(TimeSpan, end_ticks));
+  field("run", "u4", offsetof(TimeSpan, run));
+  field("node", "i4", offsetof(TimeSpan, node));
+  field("sequence", "u4", offsetof(TimeSpan, sequence));
+  field("stage", "u1", offsetof(TimeSpan, stage));
+  const py::dtype dtype(field_names, formats, offsets, sizeof(TimeSpan));
+  return py::array(dtype, {static_cast<ssize_t>(log.size())}, {static_cast<ssize_t>(sizeof(TimeSpan))}, log.data());
+}
+
+py::dict stop_profile(PyExecutable& exe) {
+  std::unique_ptr<Recorder> r;
+  {
+    py::gil_scoped_release unlocked;
+    r = exe.core->stop_recording();
+  }
+  if (!r) throw PlanError("[profile] no profile is on");
+  py::list nodes;
+  for (const NodeInfo& n : exe.core->nodes()) nodes.append(py::make_tuple(n.name, n.op));
+  py::dict d;
+  d["host"] = spans_array(r->host);
+  d["device"] = spans_array(r->device);
+  d["ns_per_tick"] = ns_per_tick();
+  d["lost"] = r->host.lost() + r->device.lost();
+  d["inline"] = r->was_inline;
+  d["device_name"] = exe.core->device_info().name;
+  d["nodes"] = nodes;
+  return d;
+}
+
+py::list signature_of(const PyExecutable& exe, const std::vector<ValueId>& values) {
+  py::list list;
+  for (size_t i = 0; i < values.size(); ++i) {
+    const PlanValue& v = value_of(exe, values, i);
+    py::object shape = py::none();
+    if (v.type.has_rank) {
+      py::tuple dims(v.type.dims.size());
+      for (size_t d = 0; d < v.type.dims.size(); ++d) {
+        const Dim& dim = v.type.dims[d];
+        dims[d] = dim.is_static() ? py::object(py::int_(dim.value))
+                  : dim.symbol.empty() ? py::object(py::none()) : py::object(py::str(dim.symbol));
+      }
+      shape = dims;
+    }
+    list.append(py::make_tuple(v.name, name_of(v.type.dtype), shape));
+  }
+  return list;
+}
+
+Mode mode_from_name(const std::string& name) {
+  if (name == "host") return Mode::kHost;
+  if (name == "sink") return Mode::kSink;
+  if (name == "auto") return Mode::kAuto;
+  throw PlanError("[compile] mode '" + name + "' is unknown; use \"host\", \"sink\" or \"auto\"");
+}
+
+std::unique_ptr<PyExecutable> compile(const std::shared_ptr<Graph>& graph, const std::string& device,
+                                      const std::string& mode, int threads, size_t memory_limit_bytes,
+                                      size_t tiling_cache_bytes, size_t schedule_cache_bytes, bool memo,
+                                      bool use_onednn, py::object normalize) {
+  ExecutableOptions o;
+  o.device = device;
+  o.mode = mode_from_name(mode);
+  o.settings = {threads, memory_limit_bytes, use_onednn};
+  o.use_memo = memo;
+  o.tiling_cache_bytes = tiling_cache_bytes;
+  o.schedule_cache_bytes = schedule_cache_bytes;
+  std::shared_ptr<Executable> core;
+  {
+    py::gil_scoped_release unlocked;
+    core = Executable::create(*graph, o);
+  }
+  auto exe = std::unique_ptr<PyExecutable>(new PyExecutable{Owned<Executable>(core), {}, {}, std::move(normalize)});
+  exe->input_names = names(core->plan(), core->plan().inputs);
+  exe->output_names = names(core->plan(), core->plan().outputs);
+  return exe;
+}
+
+}  // namespace
+
+void bind_executable(py::module_& m) {
+  py::class_<PyRun>(m, "Run")
+      .def("wait", &wait_for, py::arg("timeout") = py::none())
+      .def_property_readonly("is_done", [](const PyRun& r) { return r.run->is_done(); })
+      .def_property_readonly("output_names", [](const PyRun& r) { return r.output_names; });
+
+  py::class_<PyBinding>(m, "Binding").def("run", [](const PyBinding& b) {
+    return run_now(*b.exe, b.feeds, b.bound, b.bound_arrays);
+  });
+
+  py::class_<PyExecutable>(m, "Executable")
+      .def("call",
+           [](const PyExecutable& e, const py::args& args) { return run_now(e, take_positional(e, args), {}, {}); })
+      .def("run", [](const PyExecutable& e,
+                     const py::dict& feeds) { return as_dict(e, run_now(e, take_feeds(e, feeds), {}, {})); })
+      .def("run_async",
+           [](const PyExecutable& e, const py::dict& given) {
+             Feeds feeds = take_feeds(e, given);
+             std::shared_ptr<Run> run;
+             {
+               py::gil_scoped_release unlocked;
+               run = e.core->start(feeds.views, {}, true);
+             }
+             return std::unique_ptr<PyRun>(
+                 new PyRun{std::move(feeds), {}, e.output_names, Owned<Run>(std::move(run))});
+           })
+      .def("bind",
+           [](const py::object& self, const py::dict& inputs, const py::dict& outputs) {
+             const auto& e = self.cast<const PyExecutable&>();
+             auto b = std::unique_ptr<PyBinding>(new PyBinding{self, &e, take_feeds(e, inputs), {}, {}});
+             std::vector<py::object> held;
+             take_bound(e, outputs, b->bound, held);
+             b->bound_arrays = by_position(e, outputs);
+             return b;
+           })
+      .def_property_readonly("inputs", [](const PyExecutable& e) { return signature_of(e, e.core->plan().inputs); })
+      .def_property_readonly("outputs", [](const PyExecutable& e) { return signature_of(e, e.core->plan().outputs); })
+      .def_property_readonly("plan_text", [](const PyExecutable& e) { return e.core->plan().text(); })
+      .def_property_readonly("dynamic_reasons", [](const PyExecutable& e) { return e.core->plan().dynamic_reasons; })
+      .def("explain", [](PyExecutable& e) { return e.core->explain(); }, py::call_guard<py::gil_scoped_release>())
+      .def("stats", [](PyExecutable& e) { return e.core->stats(); }, py::call_guard<py::gil_scoped_release>())
+      .def("resize_caches", [](PyExecutable& e, size_t t, size_t s) { e.core->resize_caches(t, s); },
+           py::arg("tiling_bytes"), py::arg("schedule_bytes"), py::call_guard<py::gil_scoped_release>())
+      .def("drop_cache_entries", [](PyExecutable& e, size_t n) { e.core->drop_cache_entries(n); },
+           py::call_guard<py::gil_scoped_release>())
+      .def("start_profile", [](PyExecutable& e, size_t bytes) { e.core->start_recording(bytes); },
+           py::arg("capacity_bytes"), py::call_guard<py::gil_scoped_release>())
+      .def("stop_profile", &stop_profile);
+
+  m.def("compile", &compile, py::arg("graph"), py::kw_only(), py::arg("device"), py::arg("mode"), py::arg("threads"),
+        py::arg("memory_limit_bytes"), py::arg("tiling_cache_bytes"), py::arg("schedule_cache_bytes"), py::arg("memo"),
+        py::arg("use_onednn"), py::arg("normalize"));
+  m.def("devices", [] {
+    py::list list;
+    for (const DeviceListing& d : list_devices()) list.append(py::make_tuple(d.name, d.description));
+    return list;
+  });
+}
+
+}  // namespace asc

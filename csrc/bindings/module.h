@@ -1,0 +1,17 @@
+// The parts of the extension module. A binding file holds no logic of its own.
+#pragma once
+
+#include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
+
+#include <optional>
+
+namespace asc {
+
+namespace py = pybind11;
+
+void bind_errors(py::module_& m);
+void bind_graph(py::module_& m);
+void bind_executable(py::module_& m);
+
+}  // namespace asc

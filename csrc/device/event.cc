@@ -1,0 +1,36 @@
+#include "device/event.h"
+
+#include <utility>
+
+#include "base/error.h"
+#include "sync/fork.h"
+
+namespace asc {
+
+Event::Event() : fork_generation_(fork_generation()) {}
+
+void Event::fail(uint32_t node, Status status, std::string what) {
+  if (failed_) return;
+  failed_ = true;
+  status_ = status;
+  node_ = node;
+  error_ = std::move(what);
+}
+
+bool Event::wait(int64_t timeout_ns) const {
+  if (is_done()) return true;
+  if (fork_generation_ != fork_generation())
+    throw DeviceError("[event.wait] the run was started before fork(); start it again in this process");
+  return done_.wait(timeout_ns);
+}
+
+void Event::reset() {
+  done_.reset();
+  failed_ = false;
+  status_ = Status::kOk;
+  node_ = 0;
+  fork_generation_ = fork_generation();
+  error_.clear();
+}
+
+}  // namespace asc

@@ -1,0 +1,54 @@
+// Completion point of a run: signalled once by the executor, carrying the first error of the run.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "device/task.h"
+#include "profile/recorder.h"
+#include "sync/latch.h"
+
+namespace asc {
+
+// States: pending -> done. A failure may be stored any time before done; the first one is kept. A waiter that saw the
+// event done may destroy it at once.
+class Event {
+ public:
+  Event();
+  Event(const Event&) = delete;
+  Event& operator=(const Event&) = delete;
+
+  // --- executor side -------------------------------------------------------------------------------------------
+  // True once a task of this run failed: later tasks of the run are skipped.
+  bool has_failed() const { return failed_; }
+  // Only the executor's thread, before signal(), or the launching thread before anything was launched.
+  void fail(uint32_t node, Status status, std::string what);
+  void signal() { done_.open(); }
+
+  // --- waiter side (any thread) --------------------------------------------------------------------------------
+  bool is_done() const { return done_.is_open(); }
+  // False when `timeout_ns` passed first; negative: no limit. Spins briefly, then parks. Throws DeviceError in a child
+  // process that was forked while the event was pending: nobody would ever signal it there.
+  bool wait(int64_t timeout_ns) const;
+  // Valid once done.
+  Status status() const { return status_; }
+  uint32_t failed_node() const { return node_; }
+  const std::string& error() const { return error_; }
+
+  // Back to pending, by the owner, when nobody waits and nothing is in flight.
+  void reset();
+
+  // Recording of this run; null: off. Set by the owner before the first launch.
+  Recorder* recorder = nullptr;
+  uint32_t run = 0;
+
+ private:
+  Latch done_;
+  bool failed_ = false;
+  Status status_ = Status::kOk;
+  uint32_t node_ = 0;
+  uint32_t fork_generation_;  // of the process that launches into this event
+  std::string error_;
+};
+
+}  // namespace asc

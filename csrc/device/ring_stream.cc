@@ -1,0 +1,159 @@
+#include "device/ring_stream.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "base/error.h"
+#include "profile/clock.h"
+#include "profile/recorder.h"
+#include "sync/fork.h"
+
+namespace asc {
+
+RingStream::RingStream(const Options& options, std::unique_ptr<Runner> runner)
+    : options_(options),
+      wake_interval_(std::max<size_t>(1, options.ring_capacity / 2)),
+      fork_generation_(fork_generation()),
+      runner_(std::move(runner)),
+      ring_(options.ring_capacity) {}
+
+RingStream::~RingStream() {
+  ring_.close();
+  if (fork_generation_ == fork_generation()) work_.wake();
+  thread_.join();
+}
+
+// --- launching thread --------------------------------------------------------------------------------------------
+
+void RingStream::launch(const Task& task, void* const* slots, Event* event, uint32_t sequence) {
+  if (is_inline_) {
+    runner_->run({{&task, 1}, slots, event, sequence, 0});
+    return;
+  }
+  Entry entry(Kind::kTask, event);
+  entry.task = task;
+  entry.slots = slots;
+  entry.sequence = sequence;
+  push(entry, static_cast<int32_t>(task.node));
+}
+
+void RingStream::submit(const TaskChain& chain, void* const* slots, Event* event, uint32_t sequence) {
+  const auto& loaded = static_cast<const VectorChain&>(chain);
+  if (!loaded.is_loaded()) throw DeviceError("[stream.submit] the chain is not loaded; call load() first");
+  if (is_inline_) {
+    runner_->run({loaded.tasks(), slots, event, sequence, 0});
+    return;
+  }
+  Entry entry(Kind::kChain, event);
+  entry.chain = &loaded;
+  entry.slots = slots;
+  entry.sequence = sequence;
+  push(entry, -1);
+}
+
+void RingStream::copy(void* to, const void* from, size_t bytes, Event* event) {
+  Entry entry(Kind::kCopy, event);
+  entry.copy = {to, from, bytes};
+  if (is_inline_)
+    execute(entry);
+  else
+    push(entry, -1);
+}
+
+void RingStream::record(Event* event) {
+  if (is_inline_) {
+    runner_->settle();
+    event->signal();
+    return;
+  }
+  Entry entry(Kind::kRecord, event);
+  push(entry, -1);
+}
+
+bool RingStream::query() const {
+  require_same_process();
+  return ring_.is_empty();
+}
+
+void RingStream::synchronize() {
+  require_same_process();
+  space_.wait([this] { return ring_.is_empty(); });
+}
+
+bool RingStream::begin_inline() {
+  require_same_process();
+  if (!options_.can_run_inline || is_inline_) return false;
+  if (settled_ != ring_.pushed() && !ring_.is_empty()) return false;
+  is_inline_ = true;
+  runner_->on_begin_inline();
+  return true;
+}
+
+void RingStream::end_inline() {
+  runner_->on_end_inline();
+  is_inline_ = false;
+}
+
+void RingStream::require_same_process() const {
+  if (fork_generation_ != fork_generation())
+    throw DeviceError("[stream] this executable was created before fork(); compile it again in this process");
+}
+
+void RingStream::push(Entry& entry, int32_t node) {
+  require_same_process();
+  if (!thread_.is_started()) thread_.start("asc-stream", [this] { run_thread(); });
+  if (options_.stamps_launches) entry.launched_ticks = now_ticks();
+  if (!ring_.try_push(entry)) {
+    StageTimer timer(entry.event->recorder, Stage::kQueueFull, entry.event->run, node, entry.sequence);
+    space_.wait([&] { return ring_.try_push(entry); });
+  }
+  work_.wake();
+}
+
+// --- executor ----------------------------------------------------------------------------------------------------
+
+void RingStream::run_thread() noexcept {
+  runner_->on_thread_start();
+  while (Entry* entry = next_entry()) {
+    ++executed_;
+    execute(*entry);
+    // After a record the runner may already be the launching thread's.
+    if (entry->kind != Kind::kRecord && ring_.is_last()) runner_->settle();
+    ring_.pop_front();
+    if (executed_ % wake_interval_ == 0) space_.wake();
+  }
+}
+
+// Null when the stream is being destroyed and nothing is left.
+RingStream::Entry* RingStream::next_entry() {
+  if (Entry* entry = ring_.front()) return entry;
+  space_.wake();
+  work_.wait([this] { return ring_.front() != nullptr || ring_.is_closed(); });
+  return ring_.front();
+}
+
+void RingStream::execute(const Entry& entry) {
+  switch (entry.kind) {
+    case Kind::kTask:
+      runner_->run({{&entry.task, 1}, entry.slots, entry.event, entry.sequence, entry.launched_ticks});
+      break;
+    case Kind::kChain:
+      runner_->run({entry.chain->tasks(), entry.slots, entry.event, entry.sequence, entry.launched_ticks});
+      break;
+    case Kind::kCopy:
+      if (entry.copy.bytes && !entry.event->has_failed()) std::memcpy(entry.copy.to, entry.copy.from, entry.copy.bytes);
+      break;
+    case Kind::kRecord:
+      finish(entry.event);
+      break;
+  }
+}
+
+void RingStream::finish(Event* event) {
+  runner_->settle();
+  settled_ = executed_;
+  event->signal();
+}
+
+}  // namespace asc

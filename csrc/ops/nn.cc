@@ -1,0 +1,179 @@
+// Convolution, pooling, normalisation, softmax and LSTM.
+#include "ops/infer.h"
+#include "ops/type_rules.h"
+#include "ops/window.h"
+
+namespace asc {
+namespace {
+
+void check_spatial(const ShapeContext& ctx, const Shape& x) {
+  if (x.rank() < 3) fail_shape(ctx, message("input has shape ", x, "; expected [batch, channels, spatial...]"));
+}
+
+// Input i is [size].
+void check_vector(const ShapeContext& ctx, int i, int64_t size) {
+  if (ctx.has_input(i) && ctx.input(i) != Shape{size})
+    fail_shape(ctx, message("input ", i, " has shape ", ctx.input(i), "; expected [", size, "]"));
+}
+
+void set_windows(InferContext& ctx, const WindowGeometry& g, int64_t channels) {
+  Shape out{ctx.input(0)[0], channels};
+  for (int i = 0; i < g.spatial; ++i) out.push_back(g.output[i]);
+  check_size(ctx, out);
+  ctx.set_output(0, out);
+}
+
+// X [n, c, spatial], W [m, c / group, kernel], B [m].
+void infer_conv(InferContext& ctx) {
+  const Shape& x = ctx.input(0);
+  const Shape& w = ctx.input(1);
+  check_spatial(ctx, x);
+  if (w.rank() != x.rank()) ctx.fail(message("weight ", w, " and input ", x, "; expected equal ranks"));
+  for (int64_t d : w)
+    if (d < 1) ctx.fail(message("weight ", w, " is empty"));
+  const int64_t group = ctx.attr("group", 1);
+  if (group < 1 || x[1] % group != 0 || x[1] / group != w[1] || w[0] % group != 0)
+    ctx.fail(message("input ", x, ", weight ", w, ", group ", group, "; expected weight [m, channels / group, ...], m ",
+                     "divisible by group"));
+  const std::vector<int64_t>& declared = ctx.attributes().get_ints("kernel_shape");
+  if (!declared.empty() && !std::equal(declared.begin(), declared.end(), w.begin() + 2, w.end()))
+    ctx.fail(message("kernel_shape has other sizes than weight ", w, "; drop it or correct it"));
+  check_vector(ctx, 2, w[0]);
+  set_windows(ctx, window_geometry(ctx, x, w.begin() + 2, false), w[0]);
+}
+
+void infer_pool(InferContext& ctx) {
+  const Shape& x = ctx.input(0);
+  check_spatial(ctx, x);
+  const std::vector<int64_t>& kernel = ctx.attributes().get_ints("kernel_shape");
+  if (kernel.size() != static_cast<size_t>(x.rank() - 2))
+    ctx.fail(message("kernel_shape has ", static_cast<int64_t>(kernel.size()), " entries for input ", x));
+  set_windows(ctx, window_geometry(ctx, x, kernel.data(), true), x[1]);
+}
+
+void infer_global_pool(InferContext& ctx) {
+  Shape out = ctx.input(0);
+  check_spatial(ctx, out);
+  for (int i = 2; i < out.rank(); ++i) {
+    if (out[i] == 0) ctx.fail(message("spatial axis ", i, " of ", out, " is empty; nothing to pool"));
+    out[i] = 1;
+  }
+  ctx.set_output(0, out);
+}
+
+// scale, bias, mean and variance have one element for each channel; a vector has one channel.
+void infer_batch_norm(InferContext& ctx) {
+  const Shape& x = ctx.input(0);
+  if (x.rank() == 0) ctx.fail("input is a scalar; expected [batch, channels, ...]");
+  if (ctx.attr("training_mode", 0) != 0) fail_unsupported(ctx, "training_mode is 1; export the model for inference");
+  const int64_t channels = x.rank() > 1 ? x[1] : 1;
+  for (int i = 1; i <= 4; ++i) check_vector(ctx, i, channels);
+  ctx.set_output(0, x);
+}
+
+void infer_instance_norm(InferContext& ctx) {
+  const Shape& x = ctx.input(0);
+  check_spatial(ctx, x);
+  check_vector(ctx, 1, x[1]);
+  check_vector(ctx, 2, x[1]);
+  ctx.set_output(0, x);
+}
+
+// Scale and bias have the shape of the normalised axes, with any number of leading 1s.
+void check_norm_operand(const ShapeContext& ctx, const Shape& x, int axis, int i) {
+  if (!ctx.has_input(i)) return;
+  const Shape& s = ctx.input(i);
+  const int offset = x.rank() - s.rank();
+  bool fits = offset >= 0 && offset <= axis;
+  for (int d = 0; fits && d < s.rank(); ++d) fits = s[d] == (d + offset < axis ? 1 : x[d + offset]);
+  if (fits) return;
+  check_broadcasts_to(ctx, s, x, "scale or bias");
+  fail_unsupported(ctx, message("input ", i, " of shape ", s, " is broadcast inside the normalised axes, from ", axis,
+                                " on, of ", x, "; expand it"));
+}
+
+void infer_layer_norm(InferContext& ctx) {
+  const Shape& x = ctx.input(0);
+  const int axis = static_cast<int>(normalize_axis(ctx.attr("axis", -1), x.rank(), ctx));
+  check_norm_operand(ctx, x, axis, 1);
+  check_norm_operand(ctx, x, axis, 2);
+  ctx.set_output(0, x);
+}
+
+void infer_softmax(InferContext& ctx) {
+  normalize_axis(ctx.attr("axis", -1), ctx.input(0).rank(), ctx);
+  ctx.set_output(0, ctx.input(0));
+}
+
+int64_t read_directions(const ShapeContext& ctx) {
+  const std::string_view direction = ctx.attributes().get_string("direction", "forward");
+  if (direction == "forward" || direction == "reverse") return 1;
+  if (direction == "bidirectional") return 2;
+  fail_shape(ctx, message("direction is '", direction, "'; expected forward, reverse or bidirectional"));
+}
+
+void check_shape(const ShapeContext& ctx, int i, const Shape& wanted) {
+  if (ctx.has_input(i) && ctx.input(i) != wanted)
+    fail_shape(ctx, message("input ", i, " has shape ", ctx.input(i), "; expected ", wanted));
+}
+
+// X [steps, batch, in], W [directions, 4 h, in], R [directions, 4 h, h], then the optional B, sequence_lens,
+// initial_h, initial_c and P.
+void infer_lstm(InferContext& ctx) {
+  if (ctx.attr("layout", 0) != 0) fail_unsupported(ctx, "layout is 1; transpose the operands to layout 0");
+  check_rank(ctx, 0, 3);
+  check_rank(ctx, 2, 3);
+  const Shape& x = ctx.input(0);
+  const int64_t directions = read_directions(ctx);
+  const int64_t hidden = ctx.attr("hidden_size", ctx.input(2)[2]);
+  if (hidden < 1 || hidden > INT32_MAX) ctx.fail(message("hidden_size is ", hidden, "; expected 1 or more"));
+  check_shape(ctx, 1, Shape{directions, 4 * hidden, x[2]});
+  check_shape(ctx, 2, Shape{directions, 4 * hidden, hidden});
+  check_shape(ctx, 3, Shape{directions, 8 * hidden});
+  check_shape(ctx, 4, Shape{x[1]});
+  check_shape(ctx, 5, Shape{directions, x[1], hidden});
+  check_shape(ctx, 6, Shape{directions, x[1], hidden});
+  check_shape(ctx, 7, Shape{directions, 3 * hidden});
+  const Shape all{x[0], directions, x[1], hidden};
+  check_size(ctx, all);
+  ctx.set_output(0, all);
+  ctx.set_output(1, Shape{directions, x[1], hidden});
+  ctx.set_output(2, Shape{directions, x[1], hidden});
+}
+
+DType lstm_type(const Node& node, const std::vector<DType>& inputs, int) {
+  check_arity(node, inputs);
+  check_type(node, inputs, 0, kFloats);
+  for (size_t i = 1; i < inputs.size(); ++i) {
+    if (i == 4)
+      check_type(node, inputs, i, DType::kInt32);
+    else
+      check_same(node, inputs, i);
+  }
+  return inputs[0];
+}
+
+void register_norm_ops(OpRegistry& r) {
+  r.add(OpDef("BatchNormalization", 5, 5, infer_batch_norm, same_type<kFloats>));
+  r.add(OpDef("InstanceNormalization", 3, 3, infer_instance_norm, same_type<kFloats>));
+  r.add(OpDef("LayerNormalization", 2, 3, infer_layer_norm, same_type<kFloats>));
+  r.add(OpDef("RMSNormalization", 2, 2, infer_layer_norm, same_type<kFloats>));
+  r.add(OpDef("Softmax", 1, 1, infer_softmax, same_type<kFloats>));
+  r.add(OpDef("LogSoftmax", 1, 1, infer_softmax, same_type<kFloats>));
+}
+
+constexpr DTypeSet kMaxPoolTypes = kFloats | DTypeSet(DType::kInt8) | DTypeSet(DType::kUInt8);
+
+}  // namespace
+
+void register_nn_ops(OpRegistry& r) {
+  register_norm_ops(r);
+  r.add(OpDef("Conv", 2, 3, infer_conv, same_type<kFloats>));
+  r.add(OpDef("MaxPool", 1, 1, infer_pool, same_type<kMaxPoolTypes>));
+  r.add(OpDef("AveragePool", 1, 1, infer_pool, same_type<kFloats>));
+  r.add(OpDef("GlobalAveragePool", 1, 1, infer_global_pool, same_type<kFloats>));
+  r.add(OpDef("GlobalMaxPool", 1, 1, infer_global_pool, same_type<kFloats>));
+  r.add(OpDef("LSTM", 3, 8, infer_lstm, lstm_type).outputs(1, 3));
+}
+
+}  // namespace asc

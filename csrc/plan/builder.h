@@ -1,0 +1,51 @@
+// Passes of compile_plan, one file each, working on one level. Internal to plan/.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "plan/plan.h"
+
+namespace asc {
+
+// State of one level while it is compiled.
+struct LevelBuilder {
+  Graph graph;
+  const CompileOptions* options = nullptr;
+  uint32_t* next_number = nullptr;
+  bool is_body = false;
+  std::vector<bool> host_outputs;  // by output position: the caller needs the contents on the host
+
+  std::vector<PlanValue> values;
+  std::vector<std::optional<Shape>> static_shapes;  // by value
+  std::vector<PlanNode> nodes;                      // live nodes in topological order
+  std::map<int, std::vector<std::shared_ptr<const Plan>>> bodies;  // by PlanNode::number
+  std::vector<ValueId> outputs;
+};
+
+// types.cc: element types, static shapes, constant folding, bodies.
+void infer_types_and_fold(LevelBuilder& b);
+// prune.cc: drops nodes that no result needs; inserts copies for results that would alias.
+void prune(LevelBuilder& b);
+void insert_result_copies(LevelBuilder& b);
+// classify.cc: host values by need; roots of views.
+void classify(LevelBuilder& b);
+void find_roots(LevelBuilder& b);
+// segments.cc: levels, segments, slots, lifetimes.
+std::vector<Segment> cut_segments(LevelBuilder& b);
+
+// compile.cc: compiles one level (recursively its bodies).
+std::shared_ptr<const Plan> compile_level(LevelBuilder& b);
+// Compiles body `graph` of a control node. `constants[i]` is set where body input i is a compile-time constant.
+struct BodyInputs {
+  std::vector<DType> types;
+  std::vector<std::shared_ptr<const HostTensor>> constants;
+  std::vector<std::optional<Shape>> shapes;
+};
+std::shared_ptr<const Plan> compile_body(const LevelBuilder& outer, const Graph& graph, const BodyInputs& inputs,
+                                         std::vector<bool> host_outputs);
+
+}  // namespace asc

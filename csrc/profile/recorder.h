@@ -1,0 +1,91 @@
+// Span recorder: what each host stage and each kernel did, and when. Off: a null pointer test. On: one time stamp per
+// boundary. Memory is bounded; spans that do not fit are counted as lost.
+//
+// Each SpanLog has one writer at a time: `host` belongs to the thread that holds the executable's lock, `device` to the
+// stream's executor (which may be the caller's thread). Readers call `drain` after the runs of interest completed.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "profile/clock.h"
+
+namespace asc {
+
+enum class Stage : uint8_t {
+  kInferShape,
+  kTiling,
+  kAlloc,
+  kLaunch,     // hand a task to the stream
+  kSubmit,     // hand a chain to the stream
+  kLoad,       // make a schedule resident on the device
+  kFramework,  // argument checks, look-ups, result arrays
+  kSync,       // host waits for a device value
+  kQueueFull,  // launch blocked on a full stream
+  kWait,       // caller waits for completion
+  kKernel,     // device: a task executes
+};
+
+struct TimeSpan {
+  uint64_t start_ticks = 0, end_ticks = 0;
+  uint32_t run = 0;   // Recorder::begin_run
+  int32_t node = -1;  // plan-wide node number, -1 for whole-run spans
+  uint32_t sequence = 0;  // device entry number: joins a launch or submit to its kernels
+  Stage stage = Stage::kFramework;
+};
+
+class SpanLog {
+ public:
+  explicit SpanLog(size_t capacity) : spans_(capacity) {}
+  void add(const TimeSpan& s) {
+    if (count_ < spans_.size())
+      spans_[count_++] = s;
+    else
+      ++lost_;
+  }
+  const TimeSpan* data() const { return spans_.data(); }
+  size_t size() const { return count_; }
+  uint64_t lost() const { return lost_; }
+
+ private:
+  std::vector<TimeSpan> spans_;
+  size_t count_ = 0;
+  uint64_t lost_ = 0;
+};
+
+class Recorder {
+ public:
+  // `capacity_bytes` bounds both logs together.
+  explicit Recorder(size_t capacity_bytes)
+      : host(capacity_bytes / 2 / sizeof(TimeSpan)), device(capacity_bytes / 2 / sizeof(TimeSpan)) {}
+
+  uint32_t begin_run() { return ++run_; }
+  bool was_inline = false;  // a recorded run executed on its caller's thread
+
+  SpanLog host, device;
+
+ private:
+  uint32_t run_ = 0;
+};
+
+// Times one host stage; does nothing when the recorder is null.
+class StageTimer {
+ public:
+  StageTimer(Recorder* r, Stage stage, uint32_t run, int32_t node, uint32_t sequence = 0) : recorder_(r) {
+    if (recorder_) span_ = {now_ticks(), 0, run, node, sequence, stage};
+  }
+  ~StageTimer() {
+    if (!recorder_) return;
+    span_.end_ticks = now_ticks();
+    recorder_->host.add(span_);
+  }
+  StageTimer(const StageTimer&) = delete;
+  StageTimer& operator=(const StageTimer&) = delete;
+
+ private:
+  Recorder* recorder_;
+  TimeSpan span_;
+};
+
+}  // namespace asc

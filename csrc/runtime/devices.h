@@ -1,0 +1,27 @@
+// Devices by name: the one place that knows which back ends are built in.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "device/device.h"
+
+namespace asc {
+
+struct DeviceSettings {
+  int threads = 1;
+  size_t memory_limit_bytes = 0;
+  bool use_onednn = true;
+};
+
+// "cpu", "null", "timed" or "timed:us=20" (time per task). Throws DeviceUnavailableError for an unknown name, DeviceError
+// for a malformed option.
+std::unique_ptr<Device> create_device(const std::string& name, const DeviceSettings& settings);
+
+struct DeviceListing {
+  std::string name, description;
+};
+std::vector<DeviceListing> list_devices();
+
+}  // namespace asc

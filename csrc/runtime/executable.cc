@@ -1,0 +1,208 @@
+#include "runtime/executable.h"
+
+#include "backends/cpu/device.h"
+#include "sync/fork.h"
+
+namespace asc {
+namespace {
+
+void collect_nodes(const Plan& plan, std::vector<NodeInfo>& nodes) {
+  for (const Segment& s : plan.segments) {
+    for (const PlanNode& n : s.nodes) nodes[n.number] = {n.node.name, n.node.op};
+    for (const auto& body : s.bodies) collect_nodes(*body, nodes);
+  }
+}
+
+CompileOptions folding_options(HostEvaluator& host) {
+  CompileOptions options;
+  options.fold = [&host](const PlanNode& node, const std::vector<const HostTensor*>& values,
+                         const std::vector<const Shape*>& shapes) { return host.compute(node, values, shapes); };
+  return options;
+}
+
+}  // namespace
+
+std::shared_ptr<Executable> Executable::create(Graph graph, const ExecutableOptions& options) {
+  HostEvaluator host(cpu_kernels());
+  return std::shared_ptr<Executable>(new Executable(compile_plan(std::move(graph), folding_options(host)), options));
+}
+
+Executable::Executable(std::shared_ptr<const Plan> plan, const ExecutableOptions& options)
+    : plan_(std::move(plan)),
+      options_(options),
+      fork_generation_(fork_generation()),
+      nodes_(plan_->node_count),
+      device_(create_device(options.device, options.settings)),
+      stream_(device_->create_stream()),
+      pool_(std::make_unique<Pool>(*device_, *stream_)),
+      arena_(std::make_unique<Arena>(*device_, *stream_)),
+      host_(cpu_kernels()),
+      tilings_(options.tiling_cache_bytes) {
+  collect_nodes(*plan_, nodes_);
+  context_.kernels = &device_->kernels();
+  context_.options = &device_->options();
+  context_.host = &host_;
+  context_.tilings = &tilings_;
+  context_.packs = &packs_;
+  context_.use_memo = options.use_memo;
+  root_ = std::make_unique<Level>(plan_, context_, *device_, LevelOptions{options.mode, options.schedule_cache_bytes});
+}
+
+Executable::~Executable() = default;
+
+void Executable::check_process() const {
+  if (fork_generation() != fork_generation_)
+    throw DeviceError("[run] this executable was created before fork(); compile the model again in the child process");
+}
+
+void Executable::check_inputs(const std::vector<TensorView>& inputs) const {
+  auto complain = [&](size_t i, const std::string& what) {
+    throw GraphError("[run] input '" + plan_->values[plan_->inputs[i]].name + "': " + what);
+  };
+  std::vector<std::pair<const std::string*, int64_t>> symbols;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const TensorType& type = plan_->values[plan_->inputs[i]].type;
+    const Shape& shape = inputs[i].shape;
+    if (inputs[i].dtype != type.dtype)
+      complain(i, std::string("expected ") + name_of(type.dtype) + ", got " + name_of(inputs[i].dtype) +
+                      "; convert it with astype");
+    if (!type.has_rank) continue;
+    if (static_cast<size_t>(shape.rank()) != type.dims.size())
+      complain(i, "expected " + std::to_string(type.dims.size()) + " dimensions " + type.text() + ", got shape " +
+                      shape.text());
+    for (int d = 0; d < shape.rank(); ++d) {
+      const Dim& dim = type.dims[d];
+      if (dim.is_static() && dim.value != shape[d])
+        complain(i, "dim " + std::to_string(d) + " is " + std::to_string(dim.value) + " in the model, got shape " +
+                        shape.text());
+      if (dim.symbol.empty()) continue;
+      bool known = false;
+      for (const auto& [name, value] : symbols) {
+        if (*name != dim.symbol) continue;
+        known = true;
+        if (value != shape[d])
+          complain(i, "dim " + std::to_string(d) + " ('" + dim.symbol + "') is " + std::to_string(shape[d]) +
+                          ", another input has " + std::to_string(value));
+      }
+      if (!known) symbols.emplace_back(&dim.symbol, shape[d]);
+    }
+  }
+}
+
+std::shared_ptr<Run> Executable::start(const std::vector<TensorView>& inputs, const std::vector<TensorView>& bound,
+                                       bool is_async) {
+  check_process();
+  check_inputs(inputs);
+  auto run = std::make_shared<Run>(shared_from_this(), bound);
+  std::lock_guard<std::mutex> lock(mutex_);
+  launch(*run, inputs, is_async);
+  return run;
+}
+
+void Executable::launch(Run& run, const std::vector<TensorView>& inputs, bool is_async) {
+  ++counters_.runs;
+  RunContext context;
+  context.stream = stream_.get();
+  context.event = &run.event_;
+  context.recorder = recorder_.get();
+  context.run = recorder_ ? recorder_->begin_run() : 0;
+  context.sequence = sequence_;
+  context.pool = pool_.get();
+  context.arena = arena_.get();
+  context.counters = &counters_;
+  context.holdings = &run.holdings_;
+  run.event_.recorder = context.recorder;
+  run.event_.run = context.run;
+  context.is_inline = !is_async && stream_->begin_inline();
+  if (recorder_) recorder_->was_inline |= context.is_inline;
+  execute(run, context, inputs);
+  sequence_ = context.sequence;
+  try {
+    stream_->record(&run.event_);
+    run.is_launched_ = true;
+  } catch (...) {
+    if (context.is_inline) stream_->end_inline();
+    throw;
+  }
+  if (context.is_inline) stream_->end_inline();
+}
+
+// A failed stage is kept in the run; whatever was launched before it completes first.
+void Executable::execute(Run& run, RunContext& context, const std::vector<TensorView>& inputs) {
+  try {
+    std::vector<Argument> arguments;
+    arguments.reserve(inputs.size());
+    for (const TensorView& v : inputs) arguments.push_back({v, nullptr});
+    root_->run(context, arguments, run);
+  } catch (const RunAborted&) {
+    // The event carries the error.
+  } catch (...) {
+    run.error_ = std::current_exception();
+  }
+  run.holdings_.kept.insert(run.holdings_.kept.end(), context_.retired.begin(), context_.retired.end());
+  context_.retired.clear();
+}
+
+Stats Executable::stats() {
+  check_process();
+  std::lock_guard<std::mutex> lock(mutex_);
+  const CacheCounters& t = tilings_.entries().counters();
+  const CacheCounters s = root_->schedule_counters();
+  auto d = [](auto v) { return static_cast<double>(v); };
+  return {{"runs", d(counters_.runs)},
+          {"launches", d(counters_.launches)},
+          {"submits", d(counters_.submits)},
+          {"submitted_tasks", d(counters_.submitted_tasks)},
+          {"loads", d(counters_.loads)},
+          {"load_ns", d(counters_.load_ns)},
+          {"syncs", d(counters_.syncs)},
+          {"nodes_resolved", d(context_.counters.resolved)},
+          {"nodes_skipped", d(context_.counters.skipped)},
+          {"tiling_hits", d(t.hits)},
+          {"tiling_misses", d(t.misses)},
+          {"tiling_evictions", d(t.evictions)},
+          {"tiling_entries", d(t.entries)},
+          {"tiling_bytes", d(t.bytes)},
+          {"schedule_hits", d(s.hits)},
+          {"schedule_misses", d(s.misses)},
+          {"schedule_evictions", d(s.evictions)},
+          {"schedule_entries", d(s.entries)},
+          {"schedule_bytes", d(s.bytes)},
+          {"pool_used_bytes", d(pool_->used_bytes())},
+          {"pool_cached_bytes", d(pool_->cached_bytes())},
+          {"arena_bytes", d(arena_->bytes())},
+          {"packed_bytes", d(packs_.bytes())},
+          {"device_bytes", d(device_->used_bytes())}};
+}
+
+void Executable::resize_caches(size_t tiling_bytes, size_t schedule_bytes) {
+  check_process();
+  std::lock_guard<std::mutex> lock(mutex_);
+  tilings_.entries().resize(tiling_bytes);
+  root_->resize_schedule_cache(schedule_bytes);
+}
+
+void Executable::drop_cache_entries(size_t n) {
+  check_process();
+  std::lock_guard<std::mutex> lock(mutex_);
+  tilings_.entries().drop(n);
+  root_->drop_schedule(n);
+  root_->forget();
+}
+
+void Executable::start_recording(size_t capacity_bytes) {
+  check_process();
+  std::lock_guard<std::mutex> lock(mutex_);
+  if (recorder_) throw PlanError("[profile] a profile of this executable is on already; leave its with block first");
+  stream_->synchronize();  // earlier runs keep their null recorder; no span of theirs may mix in
+  recorder_ = std::make_unique<Recorder>(capacity_bytes);
+}
+
+std::unique_ptr<Recorder> Executable::stop_recording() {
+  check_process();
+  std::lock_guard<std::mutex> lock(mutex_);
+  stream_->synchronize();
+  return std::move(recorder_);
+}
+
+}  // namespace asc

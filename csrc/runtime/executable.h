@@ -1,0 +1,87 @@
+// A plan on one device: the public face of the core. Thread-safe: runs are launched one at a time, in order.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "runtime/devices.h"
+#include "runtime/level.h"
+#include "runtime/run.h"
+
+namespace asc {
+
+struct ExecutableOptions {
+  std::string device = "cpu";
+  DeviceSettings settings;
+  Mode mode = Mode::kAuto;
+  bool use_memo = true;  // nodes remember their last inputs
+  size_t tiling_cache_bytes = size_t{32} << 20;
+  size_t schedule_cache_bytes = size_t{64} << 20;
+};
+
+// Aggregate of counters, by name, for stats().
+using Stats = std::vector<std::pair<std::string, double>>;
+
+struct NodeInfo {
+  std::string name, op;
+};
+
+class Executable : public std::enable_shared_from_this<Executable> {
+ public:
+  // Compiles the graph and binds it to the device. Throws GraphError, UnsupportedError, PlanError, DeviceError.
+  static std::shared_ptr<Executable> create(Graph graph, const ExecutableOptions& options);
+  ~Executable();
+
+  // Launches a run. `inputs` in graph order; their buffers, and those of `bound` results (dtype kUndefined: a fresh
+  // buffer), must outlive completion. Synchronous on an idle inline device: executes on this thread and returns done.
+  // Throws GraphError for inputs that do not fit; errors of stages and kernels are raised by Run::wait.
+  std::shared_ptr<Run> start(const std::vector<TensorView>& inputs, const std::vector<TensorView>& bound, bool is_async);
+
+  const Plan& plan() const { return *plan_; }
+  const DeviceInfo& device_info() const { return device_->info(); }
+  Mode mode() const { return options_.mode; }
+  const NodeInfo& node(uint32_t number) const { return nodes_[number]; }
+  const std::vector<NodeInfo>& nodes() const { return nodes_; }
+
+  Stats stats();
+  std::string explain();
+  void resize_caches(size_t tiling_bytes, size_t schedule_bytes);
+  // Tests: drops the n-th entry of each cache, and what the resolvers remember.
+  void drop_cache_entries(size_t n);
+
+  // Records spans of runs started from now on. Throws PlanError when a recording is on already.
+  void start_recording(size_t capacity_bytes);
+  // Completes what is in flight and hands over the recording; null when none was on.
+  std::unique_ptr<Recorder> stop_recording();
+
+ private:
+  friend class Run;
+  Executable(std::shared_ptr<const Plan> plan, const ExecutableOptions& options);
+  void check_inputs(const std::vector<TensorView>& inputs) const;
+  void launch(Run& run, const std::vector<TensorView>& inputs, bool is_async);
+  void execute(Run& run, RunContext& context, const std::vector<TensorView>& inputs);
+  void check_process() const;
+
+  const std::shared_ptr<const Plan> plan_;
+  const ExecutableOptions options_;
+  const uint32_t fork_generation_;
+  std::vector<NodeInfo> nodes_;  // by plan-wide number
+
+  std::mutex mutex_;  // guards all below
+  std::unique_ptr<Device> device_;
+  std::unique_ptr<Stream> stream_;
+  std::unique_ptr<Pool> pool_;
+  std::unique_ptr<Arena> arena_;
+  HostEvaluator host_;
+  TilingCache tilings_;
+  PackStore packs_;
+  ResolveContext context_;
+  std::unique_ptr<Level> root_;
+  RunCounters counters_;
+  uint32_t sequence_ = 0;
+  std::unique_ptr<Recorder> recorder_;
+};
+
+}  // namespace asc

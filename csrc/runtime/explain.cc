@@ -1,0 +1,63 @@
+// Executable::explain: why the whole and each node run as they do.
+#include <map>
+
+#include "runtime/executable.h"
+
+namespace asc {
+namespace {
+
+const char* describe(Mode mode, bool is_static) {
+  switch (mode) {
+    case Mode::kHost:
+      return "host: every run resolves what changed and launches task by task (asked for)";
+    case Mode::kSink:
+      return is_static ? "sink: resolved and loaded once, one submit per run (asked for)"
+                       : "sink: each new signature is resolved and loaded when it is first seen, then one submit per run "
+                         "(asked for)";
+    default:
+      return is_static ? "auto: all shapes are static, so the schedule is loaded once and submitted (sink mode)"
+                       : "auto: a signature runs in host mode when first seen and is sunk when it comes back";
+  }
+}
+
+std::string where(const PlanNode& node, const Level& level, size_t s, size_t n) {
+  if (node.op->kind == OpKind::kControl) return "control flow, driven by the runtime";
+  if (node.is_on_host) return "host value: a shape or branch needs it";
+  if (node.is_view()) return "view: shares its input's bytes";
+  const std::shared_ptr<const Tiling>& tiling = level.resolver().tiling(s, n);
+  std::string text = tiling ? std::string("task, ") + tiling->implementation : "task, not resolved yet";
+  if (tiling && tiling->packed_bytes) text += ", packed constants " + std::to_string(tiling->packed_bytes) + " bytes";
+  if (node.is_copy) text += ", copies a result that would alias an input, a constant or another result";
+  if (node.op->kind == OpKind::kDataDependent) text += ", its extent is read at a sync point";
+  return text;
+}
+
+void explain_level(const Level& level, const std::string& indent, std::string& out) {
+  const Plan& plan = level.plan();
+  for (size_t s = 0; s < plan.segments.size(); ++s) {
+    const Segment& segment = plan.segments[s];
+    for (size_t n = 0; n < segment.nodes.size(); ++n)
+      out += indent + segment.nodes[n].node.op + " '" + segment.nodes[n].node.name + "': " +
+             where(segment.nodes[n], level, s, n) + "\n";
+    for (size_t b = 0; b < segment.bodies.size(); ++b) {
+      out += indent + "  body '" + segment.bodies[b]->name + "':\n";
+      explain_level(level.body(s, b), indent + "    ", out);
+    }
+  }
+}
+
+}  // namespace
+
+std::string Executable::explain() {
+  check_process();
+  std::lock_guard<std::mutex> lock(mutex_);
+  const DeviceInfo& info = device_->info();
+  std::string out = "device " + info.name + ": " + info.description + "\n";
+  out += std::string("mode ") + describe(options_.mode, plan_->is_static()) + "\n";
+  for (const std::string& reason : plan_->dynamic_reasons) out += "dynamic because " + reason + "\n";
+  if (info.can_run_inline) out += "a synchronous run on an idle stream executes on the caller's thread\n";
+  explain_level(*root_, "  ", out);
+  return out;
+}
+
+}  // namespace asc

@@ -1,0 +1,245 @@
+#include "runtime/level.h"
+
+#include <cstring>
+
+namespace asc {
+namespace {
+
+constexpr size_t kSightingBytes = size_t{1} << 20;  // signatures remembered per segment before they are sunk
+
+size_t extent_count(const Segment& s) {
+  size_t count = 0;
+  for (uint32_t n : s.extent_nodes) count += s.nodes[n].node.outputs.size();
+  return count * kMaxRank;
+}
+
+}  // namespace
+
+Level::Level(std::shared_ptr<const Plan> plan, ResolveContext& context, Device& device, const LevelOptions& options)
+    : plan_(std::move(plan)),
+      device_(device),
+      options_(options),
+      resolver_(*plan_, context),
+      frame_(plan_->values.size()),
+      output_of_root_(plan_->values.size(), -1) {
+  for (size_t i = 0; i < plan_->outputs.size(); ++i) output_of_root_[plan_->values[plan_->outputs[i]].root] = static_cast<int32_t>(i);
+  for (size_t v = 0; v < frame_.size(); ++v)
+    if (plan_->values[v].constant) frame_[v].data = const_cast<void*>(plan_->values[v].constant->data());
+  for (size_t s = 0; s < plan_->segments.size(); ++s) {
+    const Segment& segment = plan_->segments[s];
+    SegmentState state;
+    if (segment.kind == SegmentKind::kTasks) {
+      state.host = std::make_unique<SerialExecutor>(resolver_, s);
+      state.schedules = std::make_unique<KeyedCache<LoadedSchedule>>(options.schedule_cache_bytes);
+      state.sightings = std::make_unique<KeyedCache<int>>(kSightingBytes);
+      state.extents.resize(extent_count(segment));
+    }
+    for (const auto& body : segment.bodies)
+      state.bodies.push_back(std::make_unique<Level>(body, context, device, options));
+    segments_.push_back(std::move(state));
+  }
+}
+
+Level::~Level() = default;
+
+void Level::run(RunContext& run, const std::vector<Argument>& arguments, Results& results) {
+  results_ = &results;
+  pool_ = run.pool;
+  bind(arguments);
+  try {
+    for (size_t s = 0; s < segments_.size(); ++s) {
+      const SegmentKind kind = plan_->segments[s].kind;
+      if (kind == SegmentKind::kTasks)
+        run_tasks(s, run);
+      else if (kind == SegmentKind::kIf)
+        run_if(s, run);
+      else
+        run_loop(s, run);
+    }
+  } catch (...) {
+    release_frame(*run.pool);
+    throw;
+  }
+  release_frame(*run.pool);
+}
+
+void Level::bind(const std::vector<Argument>& arguments) {
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    const ValueId v = plan_->inputs[i];
+    if (plan_->values[v].constant) continue;
+    const Argument& a = arguments[i];
+    frame_[v].data = a.view.data;
+    resolver_.set_shape(v, a.view.shape);
+    if (!plan_->host_inputs[i]) continue;
+    if (a.host)
+      resolver_.set_host(v, a.host);
+    else
+      resolver_.set_host_copy(v, a.view);
+  }
+}
+
+void* Level::place(ValueId root, const Shape& shape, size_t bytes) {
+  const int32_t output = output_of_root_[root];
+  if (output >= 0) return frame_[root].data = results_->place(static_cast<size_t>(output), shape, bytes);
+  owned_.push_back(pool_->allocate(bytes));
+  return frame_[root].data = owned_.back().data;
+}
+
+void Level::release_frame(Pool& pool) {
+  for (Block b : owned_) pool.release(b);
+  owned_.clear();
+}
+
+void Level::run_tasks(size_t s, RunContext& run) {
+  const Segment& segment = plan_->segments[s];
+  SegmentState& state = segments_[s];
+  std::shared_ptr<LoadedSchedule> loaded = options_.mode == Mode::kHost ? nullptr : find_schedule(s, run);
+  if (loaded) {
+    publish(loaded->schedule());
+    LoadedSchedule::submit(loaded, *this, run, state.extents.data());
+  } else {
+    state.host->run(*this, run, state.extents.data());
+  }
+  std::vector<std::shared_ptr<const void>>& retired = resolver_.context().retired;
+  run.holdings->kept.insert(run.holdings->kept.end(), retired.begin(), retired.end());
+  retired.clear();
+  if (!segment.ends_in_sync()) return;
+  sync(run, static_cast<int32_t>(segment.nodes.back().number));
+  if (loaded) {
+    read_extents(s, loaded->schedule().bounds);
+  } else {
+    std::vector<std::pair<size_t, Shape>> bounds;
+    for (uint32_t n : segment.extent_nodes)
+      for (size_t i = 0; i < segment.nodes[n].node.outputs.size(); ++i)
+        bounds.emplace_back(n, resolver_.bound(s, n, i));
+    read_extents(s, bounds);
+  }
+  read_back(segment.read_backs);
+}
+
+// The schedule to submit, loaded now where the mode says so; null: run in host mode.
+std::shared_ptr<LoadedSchedule> Level::find_schedule(size_t s, RunContext& run) {
+  SegmentState& state = segments_[s];
+  {
+    StageTimer timer(run.recorder, Stage::kFramework, run.run, -1);
+    make_signature(resolver_, s, key_);
+    if (std::shared_ptr<LoadedSchedule> found = state.schedules->find(key_)) return found;
+  }
+  // A shape that came back once will come back again: the second sighting pays for loading.
+  if (options_.mode == Mode::kAuto && !plan_->is_static() && !state.sightings->find(key_)) {
+    state.sightings->insert(key_, std::make_shared<int>(1), sizeof(int));
+    return nullptr;
+  }
+  const uint64_t start = now_ticks();
+  StageTimer timer(run.recorder, Stage::kLoad, run.run, -1);
+  const Key key = key_;  // resolving nested look-ups may reuse the scratch key
+  auto schedule = build_schedule(resolver_, s, run.recorder, run.run);
+  auto loaded = std::make_shared<LoadedSchedule>(std::move(schedule), *plan_, s, device_);
+  state.schedules->insert(key, loaded, loaded->bytes());
+  ++run.counters->loads;
+  run.counters->load_ns += static_cast<uint64_t>(static_cast<double>(now_ticks() - start) * ns_per_tick());
+  return loaded;
+}
+
+void Level::publish(const Schedule& schedule) {
+  for (const Schedule::Published& p : schedule.published) resolver_.publish(p.value, p.shape, p.host);
+}
+
+void Level::sync(RunContext& run, int32_t node) {
+  StageTimer timer(run.recorder, Stage::kSync, run.run, node);
+  ++run.counters->syncs;
+  if (!run.is_inline) {
+    Event reached;
+    run.stream->record(&reached);
+    reached.wait(-1);
+  }
+  if (run.event->has_failed()) throw RunAborted{};
+}
+
+void Level::read_extents(size_t s, const std::vector<std::pair<size_t, Shape>>& bounds) {
+  const Segment& segment = plan_->segments[s];
+  const int64_t* dims = segments_[s].extents.data();
+  size_t output = 0, previous = static_cast<size_t>(-1);
+  for (const auto& [node, bound] : bounds) {
+    output = node == previous ? output + 1 : 0;
+    previous = node;
+    Shape shape = bound;
+    for (int d = 0; d < bound.rank(); ++d) {
+      shape[d] = dims[d];
+      if (shape[d] < 0 || shape[d] > bound[d])
+        throw DeviceError("[sync] " + segment.nodes[node].node.op + " '" + segment.nodes[node].node.name +
+                          "' reported extent " + std::to_string(shape[d]) + " beyond " + std::to_string(bound[d]));
+    }
+    dims += kMaxRank;
+    const ValueId v = segment.nodes[node].node.outputs[output];
+    if (v != kNoValue) resolver_.set_shape(v, shape);
+  }
+}
+
+void Level::read_back(const std::vector<ValueId>& values) {
+  for (ValueId v : values) {
+    const PlanValue& value = plan_->values[v];
+    resolver_.set_host_copy(v, {value.type.dtype, resolver_.shape(v), frame_[value.root].data});
+  }
+}
+
+Argument Level::argument(ValueId v, bool needs_host) {
+  Argument a;
+  if (v == kNoValue) return a;
+  const PlanValue& value = plan_->values[v];
+  a.view = {value.type.dtype, resolver_.shape(v), nullptr};
+  const std::shared_ptr<const HostTensor>& host = resolver_.host(v);
+  const bool lives_on_host = value.is_host && !value.is_read_back && !frame_[value.root].data;
+  if (needs_host || lives_on_host || value.constant) a.host = host;
+  a.view.data = frame_[value.root].data ? frame_[value.root].data : const_cast<void*>(host ? host->data() : nullptr);
+  return a;
+}
+
+void Level::set_result(ValueId v, const Shape& shape, Block block, RunContext& run) {
+  if (v == kNoValue) {
+    run.pool->release(block);
+    return;
+  }
+  owned_.push_back(block);
+  frame_[v].data = block.data;
+  resolver_.set_shape(v, shape);
+}
+
+CacheCounters Level::schedule_counters() const {
+  CacheCounters sum;
+  auto add = [&](const CacheCounters& c) {
+    sum.hits += c.hits;
+    sum.misses += c.misses;
+    sum.evictions += c.evictions;
+    sum.entries += c.entries;
+    sum.bytes += c.bytes;
+  };
+  for (const SegmentState& s : segments_) {
+    if (s.schedules) add(s.schedules->counters());
+    for (const auto& body : s.bodies) add(body->schedule_counters());
+  }
+  return sum;
+}
+
+void Level::resize_schedule_cache(size_t bytes) {
+  options_.schedule_cache_bytes = bytes;
+  for (SegmentState& s : segments_) {
+    if (s.schedules) s.schedules->resize(bytes);
+    for (auto& body : s.bodies) body->resize_schedule_cache(bytes);
+  }
+}
+
+void Level::drop_schedule(size_t n) {
+  for (SegmentState& s : segments_) {
+    if (s.schedules) s.schedules->drop(n);
+    for (auto& body : s.bodies) body->drop_schedule(n);
+  }
+}
+
+void Level::forget() {
+  resolver_.forget();
+  for (SegmentState& s : segments_)
+    for (auto& body : s.bodies) body->forget();
+}
+
+}  // namespace asc

@@ -1,0 +1,120 @@
+// Runs one level of a plan: its segments in order, sync points between them, bodies of control flow as levels of their
+// own. Guarded by the executable's lock.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "host/serial_executor.h"
+#include "schedule/run_context.h"
+#include "sink/loaded_schedule.h"
+
+namespace asc {
+
+enum class Mode : uint8_t { kHost, kSink, kAuto };
+
+// Unwinds a run whose event already carries an error; never leaves runtime/.
+struct RunAborted {};
+
+struct Argument {
+  TensorView view;
+  std::shared_ptr<const HostTensor> host;  // set where the host knows the contents already
+};
+
+// Where the results of a level go.
+class Results {
+ public:
+  virtual ~Results() = default;
+  // Memory for output `i`. Throws OutOfMemoryError, or GraphError where a bound result has another shape.
+  virtual void* place(size_t i, const Shape& shape, size_t bytes) = 0;
+};
+
+struct LevelOptions {
+  Mode mode = Mode::kAuto;
+  size_t schedule_cache_bytes = 0;
+};
+
+class Level : public Frame {
+ public:
+  Level(std::shared_ptr<const Plan> plan, ResolveContext& context, Device& device, const LevelOptions& options);
+  ~Level() override;
+
+  // Launches the whole level; waits only at sync points. Throws RunAborted, or what a stage throws; then blocks are
+  // released, tasks launched before keep running.
+  void run(RunContext& run, const std::vector<Argument>& arguments, Results& results);
+
+  // Valid after run.
+  const Shape& output_shape(size_t i) const { return resolver_.shape(plan_->outputs[i]); }
+  const std::shared_ptr<const HostTensor>& host_output(size_t i) const { return resolver_.host(plan_->host_outputs[i]); }
+
+  const Plan& plan() const { return *plan_; }
+  const Resolver& resolver() const { return resolver_; }
+  const Level& body(size_t segment, size_t i) const { return *segments_[segment].bodies[i]; }
+  CacheCounters schedule_counters() const;  // of this level and its bodies
+  void resize_schedule_cache(size_t bytes);
+  // Tests: drops one cached schedule of every segment, or what the resolver remembers.
+  void drop_schedule(size_t n);
+  void forget();
+
+  // Frame
+  void* input(ValueId root) override { return frame_[root].data; }
+  void* place(ValueId root, const Shape& shape, size_t bytes) override;
+
+ private:
+  struct FrameValue {
+    void* data = nullptr;
+    Block block;  // owned; null for arguments and results
+  };
+  struct SegmentState {
+    std::unique_ptr<SerialExecutor> host;
+    std::unique_ptr<KeyedCache<LoadedSchedule>> schedules;
+    std::unique_ptr<KeyedCache<int>> sightings;  // auto: signatures that ran in host mode
+    std::vector<std::unique_ptr<Level>> bodies;
+    std::vector<int64_t> extents;
+  };
+
+  void bind(const std::vector<Argument>& arguments);
+  void run_tasks(size_t s, RunContext& run);
+  std::shared_ptr<LoadedSchedule> find_schedule(size_t s, RunContext& run);
+  void publish(const Schedule& schedule);
+  void run_if(size_t s, RunContext& run);
+  void run_loop(size_t s, RunContext& run);
+  void sync(RunContext& run, int32_t node);
+  void read_extents(size_t s, const std::vector<std::pair<size_t, Shape>>& bounds);
+  void read_back(const std::vector<ValueId>& values);
+  Argument argument(ValueId v, bool needs_host);
+  void set_result(ValueId v, const Shape& shape, Block block, RunContext& run);
+  void release_frame(Pool& pool);
+
+  std::shared_ptr<const Plan> plan_;
+  Device& device_;
+  LevelOptions options_;
+  Resolver resolver_;
+  std::vector<SegmentState> segments_;
+  std::vector<FrameValue> frame_;  // by value (roots)
+  std::vector<int32_t> output_of_root_;
+  std::vector<Block> owned_;
+  Results* results_ = nullptr;  // of the run at hand
+  Pool* pool_ = nullptr;
+  Key key_;
+};
+
+// Results of a body: pool blocks that the caller takes over.
+class BodyResults : public Results {
+ public:
+  BodyResults(Pool& pool, size_t count) : pool_(pool), blocks_(count) {}
+  ~BodyResults() override {
+    for (Block b : blocks_) pool_.release(b);
+  }
+  void* place(size_t i, const Shape&, size_t bytes) override {
+    blocks_[i] = pool_.allocate(bytes);
+    return blocks_[i].data;
+  }
+  Block take(size_t i) { return std::exchange(blocks_[i], Block{}); }
+
+ private:
+  Pool& pool_;
+  std::vector<Block> blocks_;
+};
+
+}  // namespace asc

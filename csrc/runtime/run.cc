@@ -1,0 +1,75 @@
+#include "runtime/run.h"
+
+#include "runtime/executable.h"
+
+namespace asc {
+namespace {
+
+std::exception_ptr kernel_error(const Event& event, const NodeInfo& node) {
+  const std::string text = "[launch] " + node.op + " '" + node.name + "': " + event.error();
+  switch (event.status()) {
+    case Status::kOutOfRange:
+    case Status::kInvalidValue:
+      return std::make_exception_ptr(GraphError(text));
+    case Status::kOutOfMemory:
+      return std::make_exception_ptr(OutOfMemoryError(text));
+    default:
+      return std::make_exception_ptr(DeviceError(text));
+  }
+}
+
+}  // namespace
+
+Run::Run(std::shared_ptr<Executable> executable, const std::vector<TensorView>& bound)
+    : executable_(std::move(executable)) {
+  results_.resize(executable_->plan().outputs.size());
+  for (size_t i = 0; i < bound.size(); ++i) {
+    if (bound[i].dtype == DType::kUndefined) continue;
+    results_[i].view = bound[i];
+    results_[i].is_bound = true;
+  }
+}
+
+Run::~Run() {
+  if (!is_launched_) return;
+  try {
+    event_.wait(-1);
+    settle();
+  } catch (const Error&) {
+    // A child process after fork: the buffers belong to threads that do not exist here.
+  }
+}
+
+void* Run::place(size_t i, const Shape& shape, size_t bytes) {
+  Result& r = results_[i];
+  if (r.is_bound) {
+    if (r.view.shape != shape) {
+      const Plan& plan = executable_->plan();
+      throw GraphError("[bind] output '" + plan.values[plan.outputs[i]].name + "': bound array has shape " +
+                       r.view.shape.text() + ", the result has " + shape.text() + "; bind an array of that shape");
+    }
+    return r.view.data;
+  }
+  r.fresh = std::make_shared<Buffer>(bytes);
+  r.view = {executable_->plan().values[executable_->plan().outputs[i]].type.dtype, shape, r.fresh->data()};
+  return r.view.data;
+}
+
+void Run::wait(int64_t timeout_ns) {
+  if (!event_.wait(timeout_ns))
+    throw WaitTimeoutError("[wait] the run did not complete within " +
+                           std::to_string(static_cast<double>(timeout_ns) * 1e-9) + " s; it goes on, wait again");
+  settle();
+  if (error_) std::rethrow_exception(error_);
+}
+
+void Run::settle() {
+  std::lock_guard<std::mutex> own(mutex_);
+  if (is_settled_) return;
+  std::lock_guard<std::mutex> lock(executable_->mutex_);
+  holdings_.release();
+  if (event_.status() != Status::kOk) error_ = kernel_error(event_, executable_->node(event_.failed_node()));
+  is_settled_ = true;
+}
+
+}  // namespace asc

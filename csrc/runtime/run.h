@@ -1,0 +1,50 @@
+// One run of an executable: its event, its results, and what it must keep until completion.
+#pragma once
+
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "runtime/level.h"
+
+namespace asc {
+
+class Executable;
+
+class Run : public Results {
+ public:
+  struct Result {
+    TensorView view;                // of the bound or the fresh buffer
+    std::shared_ptr<Buffer> fresh;  // null when bound
+    bool is_bound = false;
+  };
+
+  Run(std::shared_ptr<Executable> executable, const std::vector<TensorView>& bound);
+  ~Run() override;  // completes first
+
+  bool is_done() const { return event_.is_done(); }
+  // Waits up to `timeout_ns` (negative: no limit), then raises the first error of the run, if any. Throws
+  // WaitTimeoutError when time is up; the run goes on.
+  void wait(int64_t timeout_ns);
+  // Valid after wait returned.
+  const std::vector<Result>& results() const { return results_; }
+
+  // Results
+  void* place(size_t i, const Shape& shape, size_t bytes) override;
+
+ private:
+  friend class Executable;
+  void settle();  // after completion, once: gives back what the run held, keeps the first error
+
+  std::shared_ptr<Executable> executable_;
+  Event event_;
+  RunHoldings holdings_;
+  std::vector<Result> results_;
+  std::exception_ptr error_;
+  bool is_launched_ = false;  // the event will be signalled
+  bool is_settled_ = false;
+  std::mutex mutex_;  // one waiter settles
+};
+
+}  // namespace asc

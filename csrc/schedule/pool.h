@@ -1,0 +1,69 @@
+// Caching allocator for host mode and for values that outlive a segment: size classes over device memory. A block that is
+// released may be handed out at once: all tasks of an executable run in order on one stream, so whoever gets it next
+// writes to it after its former readers. Guarded by the executable's lock.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "device/device.h"
+
+namespace asc {
+
+struct Block {
+  void* data = nullptr;
+  size_t bytes = 0;  // of the size class
+};
+
+class Pool {
+ public:
+  // `wait_for_stream` completes everything launched; it is called before cached blocks go back to the device.
+  Pool(Device& device, Stream& stream) : device_(device), stream_(stream) {}
+  ~Pool() { trim(); }
+  Pool(const Pool&) = delete;
+  Pool& operator=(const Pool&) = delete;
+
+  // At least `bytes`. On exhaustion: waits for the stream, trims, tries again, then throws OutOfMemoryError.
+  Block allocate(size_t bytes);
+  void release(Block block);
+  // Gives cached blocks back to the device. Nothing that uses them may be in flight.
+  void trim();
+
+  size_t cached_bytes() const { return cached_bytes_; }
+  size_t used_bytes() const { return used_bytes_; }
+
+ private:
+  // Four classes per power of two: at most 25 % of a block is lost to rounding.
+  static constexpr int kClasses = 4 * 60;
+  static int class_of(size_t bytes);
+  static size_t class_bytes(int index);
+
+  Device& device_;
+  Stream& stream_;
+  std::array<std::vector<void*>, kClasses> free_;
+  size_t cached_bytes_ = 0, used_bytes_ = 0;
+};
+
+// One slab for the internal values of schedules. Schedules of one executable share it: they run in order on one stream.
+class Arena {
+ public:
+  Arena(Device& device, Stream& stream) : device_(device), stream_(stream) {}
+  ~Arena();
+  Arena(const Arena&) = delete;
+  Arena& operator=(const Arena&) = delete;
+
+  // Grows to at least `bytes`, waiting for the stream first where the slab must move. Throws OutOfMemoryError.
+  void reserve(size_t bytes);
+  std::byte* base() const { return static_cast<std::byte*>(base_); }
+  size_t bytes() const { return bytes_; }
+
+ private:
+  Device& device_;
+  Stream& stream_;
+  void* base_ = nullptr;
+  size_t bytes_ = 0;
+};
+
+}  // namespace asc

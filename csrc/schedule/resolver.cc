@@ -1,0 +1,191 @@
+#include "schedule/resolver.h"
+
+#include <cstring>
+
+namespace asc {
+
+Resolver::Resolver(const Plan& plan, ResolveContext& context) : plan_(plan), context_(context) {
+  states_.resize(plan.values.size());
+  for (size_t v = 0; v < states_.size(); ++v) {
+    if (!plan.values[v].constant) continue;
+    states_[v].shape = plan.values[v].constant->shape;
+    states_[v].host = plan.values[v].constant;
+  }
+  std::string missing;
+  producers_.resize(plan.values.size(), nullptr);
+  for (const Segment& s : plan.segments) {
+    memos_.emplace_back(s.nodes.size());
+    for (size_t n = 0; n < s.nodes.size(); ++n) {
+      prepare(s.nodes[n], memos_.back()[n], missing);
+      for (ValueId v : s.nodes[n].node.outputs)
+        if (v != kNoValue) producers_[v] = &memos_.back()[n];
+    }
+  }
+  if (!missing.empty())
+    throw UnsupportedError("[compile] no kernel for: " + missing +
+                           "; convert these to float32 in the model or keep onnxruntime for it");
+}
+
+void Resolver::prepare(const PlanNode& node, NodeMemo& memo, std::string& missing) {
+  if (node.op->kind == OpKind::kControl || node.is_view()) return;
+  memo.kernel = node.is_on_host ? context_.host->find_kernel(node)
+                                : context_.kernels->find(node.node.op, node.input_types, node.output_types[0]);
+  if (!memo.kernel) {
+    const DType t = node.input_types.empty() ? node.output_types[0] : node.input_types[0];
+    missing += (missing.empty() ? "" : ", ") + node.node.op + " '" + node.node.name + "' on " + name_of(t);
+    return;
+  }
+  memo.instance = context_.tilings->intern(memo.kernel, node, plan_);
+  memo.task.operands = node.operands.data();
+  memo.task.input_count = static_cast<uint16_t>(node.node.inputs.size());
+  memo.task.output_count = static_cast<uint16_t>(node.node.outputs.size());
+  memo.task.node = node.number;
+}
+
+void Resolver::set_shape(ValueId v, const Shape& shape) {
+  ValueState& state = states_[v];
+  if (state.stamp && state.shape == shape) return;
+  state.shape = shape;
+  state.stamp = ++clock_;
+}
+
+void Resolver::set_host(ValueId v, std::shared_ptr<const HostTensor> value) {
+  ValueState& state = states_[v];
+  if (state.host && state.host->same_value(*value)) return;
+  if (state.host) context_.retired.push_back(std::move(state.host));
+  state.host = std::move(value);
+  state.stamp = ++clock_;
+}
+
+void Resolver::publish(ValueId v, const Shape& shape, const std::shared_ptr<const HostTensor>& host) {
+  const uint64_t before = states_[v].stamp;
+  set_shape(v, shape);
+  if (host) set_host(v, host);
+  if (states_[v].stamp != before && producers_[v]) producers_[v]->stamp = 0;
+}
+
+void Resolver::set_host_copy(ValueId v, const TensorView& view) {
+  const ValueState& state = states_[v];
+  const size_t bytes = static_cast<size_t>(view.shape.num_elements()) * size_of(view.dtype);
+  if (state.host && state.host->shape == view.shape && std::memcmp(state.host->data(), view.data, bytes) == 0) return;
+  HostTensor copy = HostTensor::allocate(view.dtype, view.shape);
+  if (bytes) std::memcpy(copy.mutable_data(), view.data, bytes);
+  set_host(v, std::make_shared<const HostTensor>(std::move(copy)));
+}
+
+void Resolver::forget() {
+  for (auto& segment : memos_)
+    for (NodeMemo& m : segment) m.stamp = 0;
+}
+
+bool Resolver::is_current(const PlanNode& node, const NodeMemo& memo) const {
+  if (memo.stamp == 0 || !context_.use_memo) return false;
+  for (ValueId v : node.node.inputs)
+    if (v != kNoValue && states_[v].stamp > memo.stamp) return false;
+  return true;
+}
+
+void Resolver::resolve(size_t s, size_t n, Recorder* recorder, uint32_t run) {
+  const PlanNode& node = plan_.segments[s].nodes[n];
+  NodeMemo& memo = memos_[s][n];
+  if (is_current(node, memo)) {
+    ++context_.counters.skipped;
+    return;
+  }
+  ++context_.counters.resolved;
+  {
+    StageTimer timer(recorder, Stage::kInferShape, run, static_cast<int32_t>(node.number));
+    gather_inputs(node);
+    infer(node, memo);
+  }
+  StageTimer timer(recorder, Stage::kTiling, run, static_cast<int32_t>(node.number));
+  if (node.is_on_host)
+    compute_on_host(node, memo);
+  else if (node.is_task())
+    tile(node, memo);
+  memo.stamp = clock_;
+}
+
+void Resolver::gather_inputs(const PlanNode& node) {
+  input_shapes_.clear();
+  input_hosts_.clear();
+  for (size_t i = 0; i < node.node.inputs.size(); ++i) {
+    const ValueId v = node.node.inputs[i];
+    input_shapes_.push_back(v == kNoValue ? nullptr : &states_[v].shape);
+    // Contexts see only the values that the operator declared: what they cannot read cannot escape the key.
+    const bool is_read = node.is_on_host || (i < 64 && ((node.op->host_inputs >> i) & 1u));
+    input_hosts_.push_back(v == kNoValue || !is_read ? nullptr : states_[v].host.get());
+  }
+}
+
+void Resolver::infer(const PlanNode& node, NodeMemo& memo) {
+  output_shapes_.assign(node.node.outputs.size(), Shape{});
+  InferContext ctx(node.node, node.input_types.data(), input_shapes_.data(), input_hosts_.data(),
+                   static_cast<int>(input_shapes_.size()), output_shapes_.data(),
+                   static_cast<int>(output_shapes_.size()));
+  node.op->infer_shape(ctx);
+  for (const Shape& s : output_shapes_) s.num_elements();  // throws on overflow before anything is sized by it
+  if (node.op->kind == OpKind::kDataDependent) {
+    memo.bounds = output_shapes_;  // the sync point sets the shape itself
+    return;
+  }
+  for (size_t i = 0; i < output_shapes_.size(); ++i)
+    if (node.node.outputs[i] != kNoValue) set_shape(node.node.outputs[i], output_shapes_[i]);
+}
+
+size_t Resolver::output_bytes(size_t s, size_t n, size_t i) const {
+  const PlanNode& node = plan_.segments[s].nodes[n];
+  const NodeMemo& memo = memos_[s][n];
+  const Shape& shape = memo.bounds.empty() ? states_[node.node.outputs[i]].shape : memo.bounds[i];
+  return static_cast<size_t>(shape.num_elements()) * size_of(node.output_types[i]);
+}
+
+std::shared_ptr<const Tiling> Resolver::find_tiling(const PlanNode& node, const NodeMemo& memo,
+                                                    const DeviceOptions& options) {
+  key_.clear();
+  key_.add(memo.instance);
+  for (size_t i = 0; i < input_shapes_.size(); ++i) {
+    if (i < 64 && ((node.constant_inputs >> i) & 1u)) continue;  // part of the instance
+    const Shape* shape = input_shapes_[i];
+    key_.add(shape ? static_cast<uint64_t>(shape->rank()) : ~uint64_t{0});
+    if (shape)
+      for (int64_t d : *shape) key_.add(static_cast<uint64_t>(d));
+    if (input_hosts_[i] && i < 64 && ((node.op->host_inputs >> i) & 1u))
+      key_.add_bytes(input_hosts_[i]->data(), input_hosts_[i]->bytes());
+  }
+  return context_.tilings->get(key_, [&] {
+    TilingContext ctx(node.node, node.input_types.data(), input_shapes_.data(), input_hosts_.data(),
+                      static_cast<int>(input_shapes_.size()), node.output_types.data(), output_shapes_.data(),
+                      static_cast<int>(output_shapes_.size()), node.is_on_host ? 0 : node.constant_inputs, options);
+    return memo.kernel->tiling(ctx);
+  });
+}
+
+void Resolver::compute_on_host(const PlanNode& node, NodeMemo& memo) {
+  if (node.is_view()) {
+    const HostTensor& from = *states_[node.node.inputs[0]].host;
+    set_host(node.node.outputs[0],
+             std::make_shared<const HostTensor>(HostEvaluator::view(from, output_shapes_[0])));
+    return;
+  }
+  memo.tiling = find_tiling(node, memo, context_.host->options());
+  if (node.op->is_shape_only) input_hosts_.assign(input_hosts_.size(), nullptr);
+  std::vector<HostTensor> results = context_.host->launch(node, *memo.tiling, input_hosts_, output_shapes_);
+  for (size_t i = 0; i < results.size(); ++i)
+    if (node.node.outputs[i] != kNoValue)
+      set_host(node.node.outputs[i], std::make_shared<const HostTensor>(std::move(results[i])));
+}
+
+void Resolver::tile(const PlanNode& node, NodeMemo& memo) {
+  std::shared_ptr<const Tiling> tiling = find_tiling(node, memo, *context_.options);
+  if (tiling == memo.tiling) return;
+  std::shared_ptr<const Buffer> packed = context_.packs->get(*tiling, node, plan_);
+  if (memo.tiling) context_.retired.push_back(std::move(memo.tiling));
+  if (memo.packed && memo.packed != packed) context_.retired.push_back(std::move(memo.packed));
+  memo.tiling = std::move(tiling);
+  memo.packed = std::move(packed);
+  memo.task.launch = memo.tiling->launch;
+  memo.task.tiling = memo.tiling.get();
+}
+
+}  // namespace asc

@@ -1,0 +1,48 @@
+// A segment resolved for one signature: every shape, tiling, host value and memory offset. Immutable once built; owns
+// (shares) all that its tasks point to.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "schedule/memory_plan.h"
+#include "schedule/resolver.h"
+
+namespace asc {
+
+struct Schedule {
+  struct ArenaSlot {
+    uint32_t slot;
+    size_t offset;
+  };
+  struct OutputSlot {
+    uint32_t slot;
+    ValueId root;
+    Shape shape;  // of the root
+    size_t bytes;
+  };
+  struct Published {  // a value that outlives the segment
+    ValueId value;
+    Shape shape;
+    std::shared_ptr<const HostTensor> host;  // null for data
+  };
+
+  std::vector<Task> tasks;
+  std::vector<void*> table;  // constants, host values and packed constants; the rest is filled in per run
+  std::vector<ArenaSlot> arena_slots;
+  std::vector<OutputSlot> outputs;
+  std::vector<Published> published;
+  std::vector<std::pair<size_t, Shape>> bounds;  // node and upper bound of each data-dependent output, in order
+  size_t arena_bytes = 0;
+  size_t bytes = 0;  // of the schedule itself
+
+  std::vector<std::shared_ptr<const void>> kept;  // tilings, packed constants, host values
+};
+
+// Resolves all of segment `s` with the resolver's present inputs. Throws what infer_shape and tiling throw.
+std::shared_ptr<const Schedule> build_schedule(Resolver& resolver, size_t s, Recorder* recorder, uint32_t run);
+
+// What the schedule of segment `s` depends on: shapes of its inputs, and the contents of those read on the host.
+void make_signature(const Resolver& resolver, size_t s, Key& key);
+
+}  // namespace asc

@@ -1,0 +1,58 @@
+#include "sync/thread.h"
+
+#include <pthread.h>
+#include <signal.h>
+
+#include <string>
+#include <system_error>
+#include <utility>
+
+#include "base/error.h"
+#include "sync/fork.h"
+
+namespace asc {
+
+namespace {
+
+void set_name(const char* name) {
+#if defined(__APPLE__)
+  pthread_setname_np(name);
+#else
+  pthread_setname_np(pthread_self(), name);
+#endif
+}
+
+// All signals but those that a faulty instruction of this very thread raises.
+void block_signals() {
+  sigset_t set;
+  sigfillset(&set);
+  for (int s : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP, SIGPROF}) sigdelset(&set, s);
+  pthread_sigmask(SIG_BLOCK, &set, nullptr);
+}
+
+}  // namespace
+
+void Thread::start(const char* name, std::function<void()> body) {
+  generation_ = fork_generation();
+  try {
+    thread_ = std::make_unique<std::thread>([name = std::string(name), body = std::move(body)] {
+      set_name(name.c_str());
+      block_signals();
+      body();
+    });
+  } catch (const std::system_error& e) {
+    throw DeviceError(std::string("[thread] cannot start '") + name + "': " + e.what() +
+                      "; use fewer executables or raise the process limit");
+  }
+}
+
+void Thread::join() {
+  if (!thread_) return;
+  if (generation_ == fork_generation())
+    thread_->join();
+  else
+    static_cast<void>(thread_.release());  // destroying a joinable std::thread ends the process: leak its handle
+  thread_.reset();
+}
+
+}  // namespace asc

@@ -5,6 +5,8 @@
 >>> y = exe(x)
 """
 
+from typing import TYPE_CHECKING, Any
+
 from ascendsched._version import __version__
 from ascendsched.errors import (
     AscendSchedError,
@@ -16,14 +18,22 @@ from ascendsched.errors import (
     UnsupportedError,
     WaitTimeoutError,
 )
-from ascendsched.executable import Binding, Executable, Run, TensorInfo, compile, devices
-from ascendsched.graph import Graph, Tensor
 from ascendsched.options import Options
+
+if TYPE_CHECKING:
+    from ascendsched.executable import Binding, DeviceInfo, Executable, Run, TensorInfo, compile, devices
+    from ascendsched.graph import Graph, Tensor
+
+# What needs the compiled core is loaded when first used: the readers of profiles work without it.
+_MODULES = dict.fromkeys(
+    ["Binding", "DeviceInfo", "Executable", "Run", "TensorInfo", "compile", "devices"], "ascendsched.executable"
+) | dict.fromkeys(["Graph", "Tensor"], "ascendsched.graph")
 
 __all__ = [
     "AscendSchedError",
     "Binding",
     "DeviceError",
+    "DeviceInfo",
     "DeviceUnavailableError",
     "Executable",
     "Graph",
@@ -40,3 +50,17 @@ __all__ = [
     "compile",
     "devices",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    module = _MODULES.get(name)
+    if module is None:
+        raise AttributeError(f"module 'ascendsched' has no attribute '{name}'")
+    import importlib
+
+    value = globals()[name] = getattr(importlib.import_module(module), name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(set(globals()) | set(__all__))

@@ -12,7 +12,7 @@ import numpy as np
 
 from ascendsched import _core
 from ascendsched.arrays import normalize
-from ascendsched.errors import GraphError
+from ascendsched.errors import GraphError, PlanError
 from ascendsched.graph import Graph
 from ascendsched.options import Options, check_threads, default_threads, from_environment
 
@@ -200,8 +200,11 @@ class Executable:
         """
         from ascendsched.profile.profile import DEFAULT_CAPACITY_BYTES, Profile
 
+        capacity = DEFAULT_CAPACITY_BYTES if capacity_bytes is None else capacity_bytes
+        if capacity < 0:
+            raise PlanError(f"[profile] capacity_bytes is 0 or more, got {capacity}")
         profile = Profile()
-        self._core.start_profile(DEFAULT_CAPACITY_BYTES if capacity_bytes is None else capacity_bytes)
+        self._core.start_profile(capacity)
         try:
             yield profile
         finally:

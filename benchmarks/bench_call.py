@@ -3,9 +3,9 @@
 One Add on [1, 16], where nearly everything is the call, and an MLP 17-64-64-6 of the size of a controller. One thread,
 mode "auto", which sinks these static shapes, except where the label says "host".
 
-How to read it: ``bind().run()`` converts and allocates nothing but the dict that it returns, so it is the floor;
-``exe(x)`` and ``exe.run(dict)`` add the check of the input and a fresh result. onnxruntime's two rows are its usual
-call and its IO binding with both arrays bound.
+How to read it: ``bind().run()`` reads and writes the same two arrays in every call; ``exe(x)`` and ``exe.run(dict)``
+look at their input anew and return a fresh array. onnxruntime's rows are its usual call and its IO binding with both
+arrays bound. "host" shows what resolving operator by operator adds once everything has been seen.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ from ascendsched.demo.peers import create_session, has_onnxruntime
 OPERATORS = 300
 WIDTH = 16
 CYCLE = 16
-NEW_PER_SAMPLE = 4
+CALLS = 2  # a sample
 
 #: By chain, the operators that take turns in it: ONNX operator, its constants, its attributes.
 CHAINS: dict[str, list[tuple[str, tuple[str, ...], dict[str, Any]]]] = {
@@ -39,26 +39,23 @@ CHAINS: dict[str, list[tuple[str, tuple[str, ...], dict[str, Any]]]] = {
 
 def measure(effort: Effort) -> Iterator[Table]:
     """Yields a table per chain and way in which shapes come."""
-    # One more sample than is timed: what is checked is the first.
-    new = _paired_rows((effort.samples + 1) * NEW_PER_SAMPLE)
-    middle, longest = max(new) // 2, max(new)
-    regimes: list[tuple[str, list[int], int]] = [
-        ("one shape", [middle], CYCLE),
-        ("new shape every call", new, NEW_PER_SAMPLE),
-        (f"{CYCLE} shapes in turn", np.linspace(1, longest, CYCLE).round().astype(int).tolist(), CYCLE),
-    ]
+    new = _paired_rows((effort.samples + 1) * CALLS)  # what is checked is a sample too
+    middle = len(new) // 2
+    returning = [n * len(new) // CYCLE for n in _paired_rows(CYCLE)]
     for name in CHAINS:
         model = _chain(name)
-        for shapes, rows, calls in regimes:
-            yield _compare(f"{name}, {shapes}", model, rows, calls, effort)
+        yield _compare(f"{name}, one shape", model, [middle], CALLS, effort)
+        yield _compare(f"{name}, new shape every call", model, new, CALLS, effort)
+        # The shapes have come twice before they are timed.
+        yield _compare(f"{name}, {CYCLE} shapes in turn", model, returning, 2 * CYCLE, effort)
 
 
-def _compare(title: str, model: Any, rows: Sequence[int], calls: int, effort: Effort) -> Table:
+def _compare(title: str, model: Any, rows: Sequence[int], checked: int, effort: Effort) -> Table:
     random = np.random.default_rng(1)
     inputs = [random.standard_normal((n, WIDTH)).astype(np.float32) for n in rows]
-    checked = [inputs[i % len(inputs)] for i in range(calls)]
-    reference = np.concatenate([onnx_reference(model, x) for x in checked])
-    subjects = [_subject(label, run, inputs, calls) for label, run in _runs(model)]
+    references = [onnx_reference(model, x) for x in inputs[:checked]]
+    reference = np.concatenate(list(islice(cycle(references), checked)))
+    subjects = [_subject(label, run, inputs, checked) for label, run in _runs(model)]
     return compare(title, "operator", subjects, reference, effort, calls=1)
 
 
@@ -70,18 +67,18 @@ def _runs(model: Any) -> Iterator[tuple[str, Callable[[Array], Any]]]:
         yield PEER, lambda x: session.run(None, {"x": x})[0]
 
 
-def _subject(label: str, run: Callable[[Array], Any], inputs: Sequence[Array], calls: int) -> Subject:
+def _subject(label: str, run: Callable[[Array], Any], inputs: Sequence[Array], checked: int) -> Subject:
     """Every call of the subject goes on where the one before ended, so that all subjects see the same shapes."""
     upcoming = cycle(inputs)
 
     def call() -> None:
-        for _ in range(calls):
+        for _ in range(CALLS):
             run(next(upcoming))
 
     def result() -> Array:
-        return np.concatenate([run(next(upcoming)) for _ in range(calls)])
+        return np.concatenate([run(next(upcoming)) for _ in range(checked)])
 
-    return Subject(label, call, calls * OPERATORS, result, is_peer=label == PEER)
+    return Subject(label, call, CALLS * OPERATORS, result, is_peer=label == PEER)
 
 
 def _paired_rows(count: int) -> list[int]:

@@ -28,7 +28,7 @@ from ascendsched.demo.serving import BoundEngine, Engine, FixedEngine, GrowingEn
 
 VOCAB = 1000
 PROMPT = 8
-STEPS = 16  # a sample
+STEPS = 8  # a sample
 CAPACITY_STEP = 64
 
 

@@ -65,9 +65,9 @@ def _show_machine(machine: Mapping[str, Any], console: Console) -> None:
     console.print(f"CPU       {machine['cpu']}, {machine['cpus']} usable{_load(machine['cpus'])}")
     console.print(f"versions  {', '.join(versions)}")
     if has_onnxruntime():
-        console.print(f"ratio     median divided by that of {PEER}'s fastest row: below 1 is faster than {PEER}\n")
+        console.print(f"ratios    to {PEER}'s best row, of median time and of median CPU time: below 1 is faster\n")
     else:
-        console.print(f"ratio     none: {PEER} is not installed (pip install 'ascendsched[bench]')\n")
+        console.print(f"ratios    none: {PEER} is not installed (pip install 'ascendsched[bench]')\n")
 
 
 def _load(cpus: int) -> str:
@@ -75,4 +75,4 @@ def _load(cpus: int) -> str:
     if not hasattr(os, "getloadavg"):
         return ""
     load = os.getloadavg()[0]
-    return f", load {load:.1f}" + (": busy, so trust minima more than medians" if load > cpus / 2 else "")
+    return f", load {load:.1f}" + (": busy, so trust CPU times" if load > cpus / 2 else "")

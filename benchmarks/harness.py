@@ -27,6 +27,7 @@ Array = NDArray[Any]
 PEER = "onnxruntime"
 #: A result that differs more from its reference, relative to the reference's largest value, is wrong: it has no speed.
 TOLERANCE = 1e-3
+CALIBRATIONS = 3
 
 
 class WrongResultError(RuntimeError):
@@ -46,8 +47,9 @@ class Effort:
         return self == QUICK
 
 
-FULL = Effort(samples=15, sample_ns=5_000_000)
-QUICK = Effort(samples=5, sample_ns=500_000)
+# Many short samples rather than few long ones: on a busy machine, some then pass undisturbed.
+FULL = Effort(samples=30, sample_ns=2_000_000)
+QUICK = Effort(samples=7, sample_ns=500_000)
 
 
 @dataclass
@@ -77,11 +79,17 @@ class Subject:
     around: Callable[[], AbstractContextManager[object]] = nullcontext
     is_peer: bool = False
     times_us: list[float] = field(default_factory=list)
+    cpu_times_us: list[float] = field(default_factory=list)
 
     @property
     def median_us(self) -> float:
         """Median microseconds per unit."""
         return median(self.times_us)
+
+    @property
+    def cpu_us(self) -> float:
+        """Median CPU time of all threads per unit: what others run on a busy machine is not in it."""
+        return median(self.cpu_times_us)
 
     def check(self, reference: Array) -> None:
         """Does the work once and compares.
@@ -100,21 +108,29 @@ class Subject:
         if not error <= limit:
             raise WrongResultError(f"[{self.label}] error {error:.2e} against the reference is above {limit:.2e}")
 
-    def time_calls(self, calls: int) -> float:
-        """Nanoseconds that so many calls take together."""
+    def time_calls(self, calls: int) -> tuple[int, int]:
+        """Nanoseconds that so many calls take together, and their CPU time."""
         call = self.call
         with self.around():
+            cpu_begin = time.process_time_ns()
             begin = time.perf_counter_ns()
             for _ in repeat(None, calls):
                 call()
-            return time.perf_counter_ns() - begin
+            end = time.perf_counter_ns()
+            return end - begin, time.process_time_ns() - cpu_begin
 
     def calibrate(self, sample_ns: int) -> int:
-        """How many calls take `sample_ns`."""
+        """How many calls take `sample_ns`; the best of some tries, since others may run in between."""
         calls = 1
-        while (spent := self.time_calls(calls)) < sample_ns / 4:
+        while (spent := min(self.time_calls(calls)[0] for _ in range(CALIBRATIONS))) < sample_ns / 4:
             calls *= 2
         return max(1, round(calls * sample_ns / spent))
+
+    def take_sample(self, calls: int) -> None:
+        """Times so many calls and keeps the times per unit."""
+        wall_ns, cpu_ns = self.time_calls(calls)
+        self.times_us.append(wall_ns / 1e3 / (calls * self.units))
+        self.cpu_times_us.append(cpu_ns / 1e3 / (calls * self.units))
 
 
 @dataclass
@@ -137,10 +153,12 @@ class Table:
     rate: str = ""
     notes: list[str] = field(default_factory=list)
 
-    def ratio(self, subject: Subject) -> float | None:
-        """Its time divided by that of onnxruntime's fastest row; None without onnxruntime."""
-        peers = [peer.median_us for peer in self.subjects if peer.is_peer]
-        return subject.median_us / min(peers) if peers else None
+    def ratios(self, subject: Subject) -> tuple[float, float] | None:
+        """Its median time and CPU time, each divided by the best of onnxruntime's rows; None without onnxruntime."""
+        peers = [peer for peer in self.subjects if peer.is_peer]
+        if not peers:
+            return None
+        return subject.median_us / min(p.median_us for p in peers), subject.cpu_us / min(p.cpu_us for p in peers)
 
     def subject(self, label: str) -> Subject:
         """The subject of that label."""
@@ -151,14 +169,14 @@ class Table:
         table = RichTable(box=None, padding=(0, 2, 0, 0), pad_edge=False)
         table.add_column(self.title, min_width=34)
         rate = [self.rate] if self.rate else []
-        for heading in (f"us/{self.unit}: min", "median", "max", *rate, f"/ {PEER}"):
+        for heading in (f"us/{self.unit}: min", "median", "max", "CPU", *rate, f"/ {PEER}", "CPU"):
             table.add_column(heading, justify="right", no_wrap=True)
         for subject in self.subjects:
-            times = (min(subject.times_us), subject.median_us, max(subject.times_us))
-            ratio = self.ratio(subject)
+            times = (min(subject.times_us), subject.median_us, max(subject.times_us), subject.cpu_us)
             per_second = [f"{1e6 / subject.median_us:,.0f}"] if self.rate else []
-            shown = "-" if ratio is None else f"{ratio:.2f}"
-            table.add_row(subject.label, *(_digits(t) for t in times), *per_second, shown)
+            ratios = self.ratios(subject)
+            shown = [f"{ratio:.2f}" for ratio in ratios] if ratios else ["-", "-"]
+            table.add_row(subject.label, *(_digits(t) for t in times), *per_second, *shown)
         console.print(table)
         for note in self.notes:
             console.print(f"  {note}")
@@ -169,11 +187,11 @@ class Table:
         rows = [
             {
                 "label": s.label,
-                "us": {"min": min(s.times_us), "median": s.median_us, "max": max(s.times_us)},
+                "us": {"min": min(s.times_us), "median": s.median_us, "max": max(s.times_us), "cpu": s.cpu_us},
                 "samples": len(s.times_us),
-                "ratio_to_onnxruntime": self.ratio(s),
+                "ratio_to_onnxruntime": dict(zip(("median", "cpu"), ratios, strict=True)) if ratios else None,
             }
-            for s in self.subjects
+            for s, ratios in ((s, self.ratios(s)) for s in self.subjects)
         ]
         return {"title": self.title, "unit": self.unit, "rows": rows, "notes": self.notes}
 
@@ -214,7 +232,7 @@ def compare(
                 if pause_s:
                     time.sleep(pause_s)
                     subject.call()
-                subject.times_us.append(subject.time_calls(count) / 1e3 / (count * subject.units))
+                subject.take_sample(count)
             # Nobody always runs after the same subject as the first in line.
             turns.append(turns.pop(0))
     return Table(title, unit, subjects, rate)

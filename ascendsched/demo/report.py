@@ -15,9 +15,11 @@ from ascendsched.profile.strips import Strip, Strips
 
 # Less than this is within what a busy machine does to a measurement.
 LITTLE_GAIN = 1.1
+STRIP_RUNS = 2  # drawn, as timed: one run, and what lies between it and the next
 LEGEND = (
     "host, kern(els): shares of a run, profiled apart from the timing, but run as timed. "
-    "idle, verdict: of the device, with asynchronous runs, so that it has its own thread. hits: of the caches. "
+    "idle, verdict: of the device, with several asynchronous runs in flight, so that it has its own thread. "
+    "hits: schedules found (sink, auto), or nodes whose tiling was remembered or found (host). "
     "error: the largest absolute one against the reference."
 )
 
@@ -41,9 +43,9 @@ def print_report(result: Result, console: Console) -> None:
             for note in row.judged.verdict.notes:
                 console.print(f"  note: {note}")
     strips = [
-        Strip.of_run(f"{title}: {row.name}, one token", row.judged.recording)
+        Strip.of_runs(f"{title}: {row.name}, {STRIP_RUNS} {row.unit}s", row.shares.recording, STRIP_RUNS)
         for title, row in zip(("before", "after"), host_and_sink(result, DECODER), strict=True)
-        if row.judged is not None
+        if row.shares is not None
     ]
     console.print()
     console.print(Strips(strips))
@@ -117,7 +119,7 @@ def _shares(row: Row) -> tuple[float | None, ...]:
     if row.shares is None:
         return (None,) * 4
     overlap = row.overlap.verdict.figures if row.overlap else {}
-    return row.host_share_pct, 100 - row.host_share_pct, overlap.get("idle_pct"), row.cache_hit_pct
+    return row.host_share_pct, 100 - row.host_share_pct, overlap.get("idle_pct"), row.hit_pct
 
 
 def _percent(value: float | None) -> str:
@@ -134,7 +136,7 @@ def _row_dict(row: Row) -> dict[str, Any]:
         "host_share_pct": host,
         "kernel_share_pct": kernels,
         "device_idle_pct": idle,
-        "cache_hit_pct": hits,
+        "hit_pct": hits,
         "load_ms": row.load_ms,
         "max_error": row.max_error,
         "verdict": row.judged.verdict.to_dict() if row.judged else None,

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ascendsched.demo.decoder_rows import decoder_rows
-from ascendsched.demo.rows import Row, time_in_turn
+from ascendsched.demo.rows import OVERLAPPED_PASSES, Row, time_in_turn
 from ascendsched.demo.vision_rows import vision_rows
 
 
@@ -27,8 +27,8 @@ class Effort:
 
     @property
     def decoder_rounds(self) -> int:
-        """Rounds that an engine serves after the check: timed, and in two profiled passes with one to warm up."""
-        return self.rounds + 2 * self.profiled_rounds + 1
+        """Rounds that an engine serves after the check: timed, and in the profiled passes with one to warm up."""
+        return self.rounds + (1 + OVERLAPPED_PASSES) * self.profiled_rounds + 1
 
 
 FULL = Effort(rounds=96, blocks=8, profiled_rounds=8, runs=24, profiled_runs=4, image=224)

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ascendsched.demo.rows import await_run
+
 Feeds = dict[str, NDArray[Any]]
-Run = Callable[[Feeds], Mapping[str, NDArray[Any]]]
-Value = Any  # an entry of Executable.inputs or outputs
 
 
 @dataclass(frozen=True)
@@ -52,31 +52,50 @@ class Engine(Protocol):
         """Appends one token and returns the logits after it, [vocab]."""
 
 
+class AsyncEngine(Engine, Protocol):
+    """An engine whose steps can be in flight, one for each request."""
+
+    def launch(self, request: int, token: int) -> Any:
+        """Starts a step."""
+
+    def finish(self, request: int, run: Any) -> NDArray[Any]:
+        """Waits for a launched step; the logits after it."""
+
+
 class GrowingEngine:
     """A decoder whose KV cache grows with every token: a new shape each step."""
 
-    def __init__(self, run: Run, inputs: Sequence[Value], outputs: Sequence[Value]) -> None:
-        self.run = run
-        self._ids = inputs[0].name
-        self._past = list(inputs[1:])
-        self._logits = outputs[0].name
-        self._present = [value.name for value in outputs[1:]]
+    def __init__(self, executable: Any) -> None:
+        self._executable = executable
+        self._ids = executable.inputs[0].name
+        self._past = list(executable.inputs[1:])
+        self._logits = executable.outputs[0].name
+        self._present = [value.name for value in executable.outputs[1:]]
         self._state: dict[int, list[NDArray[Any]]] = {}
 
     def prefill(self, request: int, prompt: NDArray[np.int64]) -> None:
         """Feeds the whole prompt at once, with an empty cache."""
-        empty = [np.zeros(_empty_shape(value.shape), value.dtype) for value in self._past]
-        self._state[request] = empty
-        self._feed(request, prompt.reshape(1, -1))
+        self._state[request] = [np.zeros(_empty_shape(value.shape), value.dtype) for value in self._past]
+        self._take(request, self._executable.run(self._feeds(request, prompt.reshape(1, -1))))
 
     def step(self, request: int, token: int) -> NDArray[Any]:
         """Feeds one token."""
-        return self._feed(request, np.array([[token]], dtype=np.int64))
+        return self._take(request, self._executable.run(self._feeds(request, _one(token))))
 
-    def _feed(self, request: int, ids: NDArray[np.int64]) -> NDArray[Any]:
+    def launch(self, request: int, token: int) -> Any:
+        """Starts feeding one token."""
+        return self._executable.run_async(self._feeds(request, _one(token)))
+
+    def finish(self, request: int, run: Any) -> NDArray[Any]:
+        """Waits for a launched step."""
+        return self._take(request, await_run(run))
+
+    def _feeds(self, request: int, ids: NDArray[np.int64]) -> Feeds:
         feeds = {value.name: array for value, array in zip(self._past, self._state[request], strict=True)}
         feeds[self._ids] = ids
-        outputs = self.run(feeds)
+        return feeds
+
+    def _take(self, request: int, outputs: Feeds) -> NDArray[Any]:
         self._state[request] = [outputs[name] for name in self._present]
         logits: NDArray[Any] = outputs[self._logits][0, -1]
         return logits
@@ -85,30 +104,42 @@ class GrowingEngine:
 class FixedEngine:
     """A decoder with a KV cache of fixed capacity: every step has the same shapes. Prompts are fed token by token."""
 
-    def __init__(self, run: Run, inputs: Sequence[Value], outputs: Sequence[Value]) -> None:
-        self.run = run
-        self._ids, self._position = inputs[0].name, inputs[1].name
-        self._cache = list(inputs[2:])
-        self._logits = outputs[0].name
-        self._updated = [value.name for value in outputs[1:]]
-        self._feeds: dict[int, Feeds] = {}
+    def __init__(self, executable: Any) -> None:
+        self._executable = executable
+        self._ids, self._position = executable.inputs[0].name, executable.inputs[1].name
+        self._cache = list(executable.inputs[2:])
+        self._logits = executable.outputs[0].name
+        self._updated = [value.name for value in executable.outputs[1:]]
+        self._state: dict[int, Feeds] = {}
 
     def prefill(self, request: int, prompt: NDArray[np.int64]) -> None:
         """Feeds the prompt one token at a time."""
-        self._feeds[request] = {value.name: np.zeros(value.shape, value.dtype) for value in self._cache}
-        self._feeds[request][self._ids] = np.zeros((1, 1), np.int64)
-        self._feeds[request][self._position] = np.full(1, -1, np.int64)
+        feeds: Feeds = {value.name: np.zeros(value.shape, value.dtype) for value in self._cache}
+        self._state[request] = {**feeds, self._ids: _one(0), self._position: np.full(1, -1, np.int64)}
         for token in prompt.tolist():
             self.step(request, token)
 
     def step(self, request: int, token: int) -> NDArray[Any]:
         """Feeds one token at the next position."""
-        feeds = self._feeds[request]
+        return self._take(request, self._executable.run(self._feeds(request, token)))
+
+    def launch(self, request: int, token: int) -> Any:
+        """Starts feeding one token at the next position."""
+        return self._executable.run_async(self._feeds(request, token))
+
+    def finish(self, request: int, run: Any) -> NDArray[Any]:
+        """Waits for a launched step."""
+        return self._take(request, await_run(run))
+
+    def _feeds(self, request: int, token: int) -> Feeds:
+        feeds = self._state[request]
         feeds[self._ids][...] = token
         feeds[self._position] += 1
-        outputs = self.run(feeds)
+        return feeds
+
+    def _take(self, request: int, outputs: Feeds) -> NDArray[Any]:
         for value, name in zip(self._cache, self._updated, strict=True):
-            feeds[value.name] = outputs[name]
+            self._state[request][value.name] = outputs[name]
         logits: NDArray[Any] = outputs[self._logits][0, -1]
         return logits
 
@@ -154,20 +185,48 @@ class _Bound:
         return logits
 
 
-def serve(engine: Engine, workload: Workload, first: int, rounds: int, keep: list[NDArray[Any]] | None = None) -> None:
-    """Feeds `rounds` tokens to every request in turn, from the `first` after its prompt; round 0 starts the requests.
+class Server:
+    """Serves a workload on one engine: every request in turn, one token each; it knows how far it is."""
 
-    Copies of the logits are appended to `keep`, round by round, request by request.
-    """
-    requests = list(zip(workload.tokens, workload.prompts, strict=True))
-    if first == 0:
-        for number, (tokens, prompt) in enumerate(requests):
-            engine.prefill(number, tokens[:prompt])
-    for index in range(first, first + rounds):
-        for number, (tokens, prompt) in enumerate(requests):
-            logits = engine.step(number, int(tokens[prompt + index]))
+    def __init__(self, engine: Engine, workload: Workload) -> None:
+        self._engine, self._workload = engine, workload
+        self._next = 0
+        for request, (tokens, prompt) in enumerate(zip(workload.tokens, workload.prompts, strict=True)):
+            engine.prefill(request, tokens[:prompt])
+
+    def serve(self, rounds: int, keep: list[NDArray[Any]] | None = None) -> None:
+        """Serves the next rounds, one step after another; appends copies of the logits to `keep`."""
+        for request, token in self._steps(rounds):
+            logits = self._engine.step(request, token)
             if keep is not None:
                 keep.append(logits.copy())
+
+    def serve_overlapped(self, rounds: int, keep: list[NDArray[Any]] | None = None) -> None:
+        """The same with one step of every request in flight. Only for an `AsyncEngine`."""
+        engine = cast(AsyncEngine, self._engine)
+        flight: dict[int, Any] = {}
+
+        def finish(request: int) -> None:
+            logits = engine.finish(request, flight.pop(request))
+            if keep is not None:
+                keep.append(logits.copy())
+
+        for request, token in self._steps(rounds):
+            if request in flight:
+                finish(request)
+            flight[request] = engine.launch(request, token)
+        for request in list(flight):
+            finish(request)
+
+    def _steps(self, rounds: int) -> Iterator[tuple[int, int]]:
+        first, self._next = self._next, self._next + rounds
+        for index in range(first, first + rounds):
+            for request, (tokens, prompt) in enumerate(zip(self._workload.tokens, self._workload.prompts, strict=True)):
+                yield request, int(tokens[prompt + index])
+
+
+def _one(token: int) -> NDArray[np.int64]:
+    return np.array([[token]], dtype=np.int64)
 
 
 def _empty_shape(declared: Sequence[int | str | None]) -> tuple[int, ...]:

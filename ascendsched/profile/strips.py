@@ -61,6 +61,19 @@ class Strip:
         """The strip of one run, by default the one of median length."""
         return Strip(title, recording, recording.window_of(recording.typical_run() if run is None else run))
 
+    @staticmethod
+    def of_runs(title: str, recording: Recording, count: int) -> Strip:
+        """The strip of `count` consecutive runs, from the start of the first to the start of the next after them.
+
+        Of all such stretches the one of median length; the whole recording where it holds no more runs than that.
+        """
+        _, first, last = recording.run_windows()
+        if len(first) <= count:
+            return Strip(title, recording, (int(first.min()), int(last.max())) if len(first) else (0, 0))
+        length = first[count:] - first[:-count]
+        begin = int(np.argsort(length, kind="stable")[len(length) // 2])
+        return Strip(title, recording, (int(first[begin]), int(first[begin + count])))
+
     @property
     def length_ns(self) -> int:
         """Length of the window."""

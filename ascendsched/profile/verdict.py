@@ -114,7 +114,7 @@ def judge(recording: Recording) -> Verdict:
     elif recording.inline:
         verdict, sentence = _judge_inline(figures, stages)
     else:
-        verdict, sentence = _judge_overlapped(figures, idle)
+        verdict, sentence = _judge_overlapped(figures, idle, stages)
     causes = {name: ns for name, ns in idle.causes.items() if ns}
     return Verdict(verdict, sentence, figures, causes, stages, tuple(notes), recording.inline)
 
@@ -199,7 +199,7 @@ def _judge_inline(figures: dict[str, float], stages: dict[str, int]) -> tuple[st
     return verdict, sentence + "."
 
 
-def _judge_overlapped(figures: dict[str, float], idle: IdleTime) -> tuple[str, str]:
+def _judge_overlapped(figures: dict[str, float], idle: IdleTime, stages: dict[str, int]) -> tuple[str, str]:
     share = figures["idle_pct"]
     head = f"the device idled {share:.0f} % of {figures['active_ns'] / 1e6:.2f} ms"
     if share < DEVICE_BOUND_IDLE_PCT:
@@ -219,5 +219,7 @@ def _judge_overlapped(figures: dict[str, float], idle: IdleTime) -> tuple[str, s
     host = sum(blamed.values()) - queued
     if host < BLAME_SHARE * idle_ns:
         return "balanced", f"Balanced: {head}, and neither the host nor waiting tasks explain half of it ({reasons})."
-    advice = next((ADVICE[name] for name in top if name in ADVICE), "")
-    return "host_bound", f"Host bound: {head}, because of {reasons}" + (f"; {advice}." if advice else ".")
+    main = max((name for name in blamed if name in ADVICE), key=lambda name: blamed[name])
+    if main == "host_late.launch" and stages.get("submit", 0) > stages.get("launch", 0):
+        main = "launch_in_flight"  # who submits chains already cannot be helped by sink mode
+    return "host_bound", f"Host bound: {head}, because of {reasons}; {ADVICE[main]}."

@@ -55,14 +55,19 @@ class Shape {
   }
   bool operator!=(const Shape& o) const { return !(*this == o); }
 
-  // Product of the dimensions, 1 for a scalar. Throws GraphError where a dimension is negative or the product
-  // exceeds 2^56, so that byte counts fit 64 bits.
+  // Product of the dimensions: 1 for a scalar, 0 where any dimension is 0. Throws GraphError where a dimension is
+  // negative or the product exceeds 2^56, so that byte counts fit 64 bits.
   int64_t num_elements() const {
     int64_t n = 1;
+    bool is_empty = false, is_valid = true;
     for (int64_t d : *this) {
-      if (d < 0 || __builtin_mul_overflow(n, d, &n) || n > (int64_t{1} << 56))
-        throw GraphError("[shape] too large or negative: " + text());
+      is_empty = is_empty || d == 0;
+      is_valid = is_valid && d >= 0;
     }
+    if (is_empty && is_valid) return 0;
+    for (int64_t d : *this)
+      is_valid = is_valid && !__builtin_mul_overflow(n, d, &n) && n <= (int64_t{1} << 56);
+    if (!is_valid) throw GraphError("[shape] too large or negative: " + text());
     return n;
   }
   // Product of dims [from, to).

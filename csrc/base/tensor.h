@@ -47,7 +47,7 @@ struct HostTensor {
   template <typename T>
   static HostTensor from(DType dtype, const Shape& shape, const std::vector<T>& values) {
     HostTensor t = allocate(dtype, shape);
-    std::memcpy(t.mutable_data(), values.data(), values.size() * sizeof(T));
+    if (!values.empty()) std::memcpy(t.mutable_data(), values.data(), values.size() * sizeof(T));
     return t;
   }
 

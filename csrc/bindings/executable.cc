@@ -3,10 +3,9 @@
 #include <cmath>
 #include <cstddef>
 
-#include "backends/cpu/device.h"
+#include "backends/cpu/build_info.h"
 #include "bindings/arrays.h"
 #include "bindings/module.h"
-#include "kernel/kernel.h"
 
 namespace asc {
 namespace {
@@ -198,14 +197,14 @@ py::array spans_array(const SpanLog& log) {
     formats.append(py::dtype(format));
     offsets.append(offset);
   };
-  field("start", "u8", offsetof(TimeSpan, start_ticks));
-  field("end", "u8", offsetof(TimeSpan, end_ticks));
-  field("run", "u4", offsetof(TimeSpan, run));
-  field("node", "i4", offsetof(TimeSpan, node));
-  field("sequence", "u4", offsetof(TimeSpan, sequence));
-  field("stage", "u1", offsetof(TimeSpan, stage));
-  const py::dtype dtype(field_names, formats, offsets, sizeof(TimeSpan));
-  return py::array(dtype, {static_cast<ssize_t>(log.size())}, {static_cast<ssize_t>(sizeof(TimeSpan))}, log.data());
+  field("start", "u8", offsetof(Span, start_ticks));
+  field("end", "u8", offsetof(Span, end_ticks));
+  field("run", "u4", offsetof(Span, run));
+  field("node", "i4", offsetof(Span, node));
+  field("sequence", "u4", offsetof(Span, sequence));
+  field("stage", "u1", offsetof(Span, stage));
+  const py::dtype dtype(field_names, formats, offsets, sizeof(Span));
+  return py::array(dtype, {static_cast<ssize_t>(log.size())}, {static_cast<ssize_t>(sizeof(Span))}, log.data());
 }
 
 py::dict stop_profile(PyExecutable& exe) {
@@ -330,6 +329,11 @@ void bind_executable(py::module_& m) {
   m.def("compile", &compile, py::arg("graph"), py::kw_only(), py::arg("device"), py::arg("mode"), py::arg("threads"),
         py::arg("memory_limit_bytes"), py::arg("tiling_cache_bytes"), py::arg("schedule_cache_bytes"), py::arg("memo"),
         py::arg("use_onednn"), py::arg("normalize"));
+  m.def("build_info", [] {
+    py::dict d;
+    for (const auto& [name, value] : cpu_build_info()) d[py::str(name)] = value;
+    return d;
+  });
   m.def("devices", [] {
     py::list list;
     for (const DeviceListing& d : list_devices()) list.append(py::make_tuple(d.name, d.description));

@@ -39,7 +39,7 @@ Status launch_each(const Task*& task, const Task* end, void* const* slots, Worke
 
 // The same with one span per task. Neighbours share the time stamp of their boundary.
 Status launch_each_recorded(const Task*& task, const Batch& batch, Worker& worker, SpanLog& log) {
-  TimeSpan span{now_ticks(), 0, batch.event->run, 0, batch.sequence, Stage::kKernel};
+  Span span{now_ticks(), 0, batch.event->run, 0, batch.sequence, Stage::kKernel};
   for (; task != batch.tasks.end(); ++task) {
     const Status status = task->launch(*task, batch.slots, worker);
     span.end_ticks = now_ticks();

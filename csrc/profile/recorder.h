@@ -27,7 +27,7 @@ enum class Stage : uint8_t {
   kKernel,     // device: a task executes
 };
 
-struct TimeSpan {
+struct Span {
   uint64_t start_ticks = 0, end_ticks = 0;
   uint32_t run = 0;   // Recorder::begin_run
   int32_t node = -1;  // plan-wide node number, -1 for whole-run spans
@@ -38,18 +38,18 @@ struct TimeSpan {
 class SpanLog {
  public:
   explicit SpanLog(size_t capacity) : spans_(capacity) {}
-  void add(const TimeSpan& s) {
+  void add(const Span& s) {
     if (count_ < spans_.size())
       spans_[count_++] = s;
     else
       ++lost_;
   }
-  const TimeSpan* data() const { return spans_.data(); }
+  const Span* data() const { return spans_.data(); }
   size_t size() const { return count_; }
   uint64_t lost() const { return lost_; }
 
  private:
-  std::vector<TimeSpan> spans_;
+  std::vector<Span> spans_;
   size_t count_ = 0;
   uint64_t lost_ = 0;
 };
@@ -58,7 +58,7 @@ class Recorder {
  public:
   // `capacity_bytes` bounds both logs together.
   explicit Recorder(size_t capacity_bytes)
-      : host(capacity_bytes / 2 / sizeof(TimeSpan)), device(capacity_bytes / 2 / sizeof(TimeSpan)) {}
+      : host(capacity_bytes / 2 / sizeof(Span)), device(capacity_bytes / 2 / sizeof(Span)) {}
 
   uint32_t begin_run() { return ++run_; }
   bool was_inline = false;  // a recorded run executed on its caller's thread
@@ -85,7 +85,7 @@ class StageTimer {
 
  private:
   Recorder* recorder_;
-  TimeSpan span_;
+  Span span_;
 };
 
 }  // namespace asc

@@ -114,6 +114,7 @@ void Executable::launch(Run& run, const std::vector<TensorView>& inputs, bool is
   run.event_.recorder = context.recorder;
   run.event_.run = context.run;
   context.is_inline = !is_async && stream_->begin_inline();
+  run.is_inline_ = context.is_inline;
   if (recorder_) recorder_->was_inline |= context.is_inline;
   execute(run, context, inputs);
   sequence_ = context.sequence;
@@ -129,6 +130,8 @@ void Executable::launch(Run& run, const std::vector<TensorView>& inputs, bool is
 
 // A failed stage is kept in the run; whatever was launched before it completes first.
 void Executable::execute(Run& run, RunContext& context, const std::vector<TensorView>& inputs) {
+  // Host time inside a run that no stage claims; readers count the innermost span.
+  StageTimer timer(context.recorder, Stage::kFramework, context.run, -1);
   try {
     std::vector<Argument> arguments;
     arguments.reserve(inputs.size());

@@ -80,9 +80,16 @@ void Level::bind(const std::vector<Argument>& arguments) {
 
 void* Level::place(ValueId root, const Shape& shape, size_t bytes) {
   const int32_t output = output_of_root_[root];
-  if (output >= 0) return frame_[root].data = results_->place(static_cast<size_t>(output), shape, bytes);
-  owned_.push_back(pool_->allocate(bytes));
-  return frame_[root].data = owned_.back().data;
+  void* data = nullptr;
+  if (output >= 0) {
+    data = results_->place(static_cast<size_t>(output), shape, bytes);
+  } else {
+    owned_.push_back(pool_->allocate(bytes));
+    data = owned_.back().data;
+  }
+  // A device that computes nothing must still give the same results each time, and nobody's old memory.
+  if (!device_.info().computes && bytes) std::memset(data, 0, bytes);
+  return frame_[root].data = data;
 }
 
 void Level::release_frame(Pool& pool) {

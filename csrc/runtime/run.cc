@@ -56,11 +56,21 @@ void* Run::place(size_t i, const Shape& shape, size_t bytes) {
 }
 
 void Run::wait(int64_t timeout_ns) {
+  const uint64_t start = now_ticks();
   if (!event_.wait(timeout_ns))
     throw WaitTimeoutError("[wait] the run did not complete within " +
                            std::to_string(static_cast<double>(timeout_ns) * 1e-9) + " s; it goes on, wait again");
+  record_wait(start);
   settle();
   if (error_) std::rethrow_exception(error_);
+}
+
+void Run::record_wait(uint64_t start) {
+  if (!event_.recorder || is_inline_) return;
+  std::lock_guard<std::mutex> lock(executable_->mutex_);
+  // The recording may be over, and gone, by now.
+  if (executable_->recorder_.get() == event_.recorder)
+    event_.recorder->host.add({start, now_ticks(), event_.run, -1, 0, Stage::kWait});
 }
 
 void Run::settle() {

@@ -35,6 +35,7 @@ class Run : public Results {
 
  private:
   friend class Executable;
+  void record_wait(uint64_t start);
   void settle();  // after completion, once: gives back what the run held, keeps the first error
 
   std::shared_ptr<Executable> executable_;
@@ -43,6 +44,7 @@ class Run : public Results {
   std::vector<Result> results_;
   std::exception_ptr error_;
   bool is_launched_ = false;  // the event will be signalled
+  bool is_inline_ = false;    // executed on the launching thread
   bool is_settled_ = false;
   std::mutex mutex_;  // one waiter settles
 };

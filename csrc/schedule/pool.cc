@@ -50,18 +50,4 @@ void Pool::trim() {
   cached_bytes_ = 0;
 }
 
-Arena::~Arena() {
-  if (base_) device_.release(base_, bytes_);
-}
-
-void Arena::reserve(size_t bytes) {
-  if (bytes <= bytes_) return;
-  stream_.synchronize();
-  if (base_) device_.release(base_, bytes_);
-  base_ = nullptr;
-  bytes_ = 0;
-  base_ = device_.allocate(bytes);
-  bytes_ = bytes;
-}
-
 }  // namespace asc

@@ -19,7 +19,6 @@ struct Block {
 
 class Pool {
  public:
-  // `wait_for_stream` completes everything launched; it is called before cached blocks go back to the device.
   Pool(Device& device, Stream& stream) : device_(device), stream_(stream) {}
   ~Pool() { trim(); }
   Pool(const Pool&) = delete;
@@ -44,26 +43,6 @@ class Pool {
   Stream& stream_;
   std::array<std::vector<void*>, kClasses> free_;
   size_t cached_bytes_ = 0, used_bytes_ = 0;
-};
-
-// One slab for the internal values of schedules. Schedules of one executable share it: they run in order on one stream.
-class Arena {
- public:
-  Arena(Device& device, Stream& stream) : device_(device), stream_(stream) {}
-  ~Arena();
-  Arena(const Arena&) = delete;
-  Arena& operator=(const Arena&) = delete;
-
-  // Grows to at least `bytes`, waiting for the stream first where the slab must move. Throws OutOfMemoryError.
-  void reserve(size_t bytes);
-  std::byte* base() const { return static_cast<std::byte*>(base_); }
-  size_t bytes() const { return bytes_; }
-
- private:
-  Device& device_;
-  Stream& stream_;
-  void* base_ = nullptr;
-  size_t bytes_ = 0;
 };
 
 }  // namespace asc

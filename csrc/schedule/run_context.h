@@ -8,6 +8,7 @@
 #include "device/device.h"
 #include "plan/plan.h"
 #include "profile/recorder.h"
+#include "schedule/arena.h"
 #include "schedule/pool.h"
 
 namespace asc {

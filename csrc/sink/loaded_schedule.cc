@@ -23,12 +23,14 @@ LoadedSchedule::LoadedSchedule(std::shared_ptr<const Schedule> schedule, const P
 void LoadedSchedule::submit(const std::shared_ptr<LoadedSchedule>& self, Frame& frame, RunContext& run,
                             int64_t* extents) {
   const Schedule& schedule = *self->schedule_;
-  run.arena->reserve(schedule.arena_bytes);
+  const std::shared_ptr<Arena::Slab>& slab = run.arena->reserve(schedule.arena_bytes);
+  const std::byte* base = slab ? slab->base() : nullptr;
   Table& table = run.lease(self->tables_);
   run.holdings->kept.push_back(self);
-  if (table.arena_base != run.arena->base()) {
-    for (const Schedule::ArenaSlot& a : schedule.arena_slots) table.slots[a.slot] = run.arena->base() + a.offset;
-    table.arena_base = run.arena->base();
+  if (!run.is_inline) run.holdings->kept.push_back(slab);
+  if (table.arena_base != base) {
+    for (const Schedule::ArenaSlot& a : schedule.arena_slots) table.slots[a.slot] = slab->base() + a.offset;
+    table.arena_base = base;
   }
   for (const InputSlot& in : self->inputs_) table.slots[in.slot] = frame.input(in.root);
   for (const Schedule::OutputSlot& out : schedule.outputs)

@@ -152,7 +152,7 @@ TEST_CASE("timed kernels follow one another exactly, and the host works meanwhil
   REQUIRE(event.wait(kDeadlineNs));
   const uint64_t end = asc::now_ticks();
   REQUIRE(recorder.device.size() == kTasks);
-  const asc::TimeSpan* spans = recorder.device.data();
+  const asc::Span* spans = recorder.device.data();
   const uint64_t task_ticks = spans[0].end_ticks - spans[0].start_ticks;
   CHECK(static_cast<double>(task_ticks) * asc::ns_per_tick() == doctest::Approx(200'000).epsilon(0.001));
   for (uint32_t i = 1; i < kTasks; ++i) {
@@ -180,7 +180,7 @@ TEST_CASE("a timed chain is one run of back-to-back kernels") {
   stream->record(&event);
   REQUIRE(event.wait(kDeadlineNs));
   REQUIRE(recorder.device.size() == 50);
-  const asc::TimeSpan* spans = recorder.device.data();
+  const asc::Span* spans = recorder.device.data();
   CHECK(spans[0].start_ticks >= before);
   CHECK(spans[0].start_ticks <= after);
   for (int i = 1; i < 50; ++i) CHECK(spans[i].start_ticks == spans[i - 1].end_ticks);

@@ -294,7 +294,7 @@ TEST_CASE("kernel spans carry node, run and sequence, and neighbours of a chain 
   f.launch(note_node, 9);
   REQUIRE(f.finish());
   REQUIRE(recorder.device.size() == 6);
-  const asc::TimeSpan* spans = recorder.device.data();
+  const asc::Span* spans = recorder.device.data();
   for (uint32_t i = 0; i < 5; ++i) {
     CHECK(spans[i].stage == Stage::kKernel);
     CHECK(spans[i].node == static_cast<int32_t>(i));

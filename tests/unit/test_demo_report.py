@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -11,9 +12,9 @@ import pytest
 from rich.console import Console
 
 from ascendsched.demo.report import closing_sentence, print_report, to_dict
-from ascendsched.demo.rows import Row, time_in_turn
+from ascendsched.demo.rows import Row, host_share, time_in_turn
 from ascendsched.demo.run import Result
-from ascendsched.demo.serving import FixedEngine, GrowingEngine, Workload, serve
+from ascendsched.demo.serving import FixedEngine, GrowingEngine, Server, Workload
 from ascendsched.errors import AscendSchedError
 from ascendsched.profile import Profile
 
@@ -23,7 +24,7 @@ from .profile_logs import host_mode_log, sink_mode_log
 def row(model: str, label: str, us: float, log: dict[str, Any], busy_share: float) -> Row:
     made = Row(model, label, "run", lambda count: None, times_us=[us] * 3, max_error=1e-6)
     made.shares = made.overlap = Profile(log)
-    made.shares_wall_ns = round(made.shares.verdict.figures["busy_ns"] / busy_share)
+    made.host_share_pct = 100 * (1 - busy_share)
     return made
 
 
@@ -81,13 +82,25 @@ def test_rows_are_timed_in_turn() -> None:
     assert [len(r.times_us) for r in rows] == [4, 4]
 
 
-def test_cache_hits_are_those_of_the_cache_that_was_asked() -> None:
-    made = Row("m", "l", "run", lambda count: None)
-    assert made.cache_hit_pct is None
-    made.counters = {"tiling_hits": 3, "tiling_misses": 1}
-    assert made.cache_hit_pct == 75
-    made.counters |= {"schedule_hits": 1, "schedule_misses": 1}
-    assert made.cache_hit_pct == 50
+@pytest.mark.parametrize(
+    ("counters", "hits"),
+    [
+        ({}, None),
+        ({"tiling_hits": 2, "nodes_skipped": 1, "tiling_misses": 1}, 75),
+        ({"schedule_hits": 1, "schedule_misses": 1, "tiling_misses": 9}, 50),
+        ({"nodes_resolved": 9}, 0),
+        ({"nodes_skipped": 9}, 100),
+    ],
+    ids=["nothing asked", "host", "sink", "caches off", "all remembered"],
+)
+def test_hits_are_those_of_the_cache_that_was_asked(counters: dict[str, int], hits: float | None) -> None:
+    made = Row("m", "l", "run", lambda count: None, counters=counters)
+    assert made.hit_pct == hits
+
+
+def test_the_host_share_is_what_kernels_leave_of_a_run() -> None:
+    assert host_share(Profile(sink_mode_log(count=16, kernel_ns=100)), wall_ns=2_000) == pytest.approx(20)
+    assert host_share(Profile({}), wall_ns=2_000) == 100
 
 
 @pytest.mark.parametrize("capacity", [None, 32], ids=["growing", "fixed"])
@@ -99,21 +112,30 @@ def test_serving_in_turn_gives_the_logits_of_whole_sequences(capacity: int | Non
     session = ort.InferenceSession(
         decoder(**sizes, capacity=capacity).SerializeToString(), providers=["CPUExecutionProvider"]
     )
-    names = [value.name for value in session.get_outputs()]
-    types = {"tensor(float)": np.float32, "tensor(int64)": np.int64}
-    inputs = [Value(value.name, types[value.type], value.shape) for value in session.get_inputs()]
-    engine = (GrowingEngine if capacity is None else FixedEngine)(
-        lambda feeds: dict(zip(names, session.run(None, feeds), strict=True)), inputs, session.get_outputs()
-    )
-    workload = Workload.create((3, 6), rounds=5, vocab=50)
+    executable = OrtExecutable(session)
+    workload = Workload.create((3, 6), rounds=8, vocab=50)
     logits: list[Any] = []
-    serve(engine, workload, 0, 2, logits)
-    serve(engine, workload, 2, 3, logits)
+    server = Server(GrowingEngine(executable) if capacity is None else FixedEngine(executable), workload)
+    server.serve(2, logits)
+    server.serve_overlapped(3, logits)
+    server.serve(3, logits)
     for request, (tokens, prompt) in enumerate(zip(workload.tokens, workload.prompts, strict=True)):
         expected = decoder_reference(tokens[None], **sizes)[0, prompt:]
         np.testing.assert_allclose(np.stack(logits[request::2]), expected, rtol=0, atol=1e-4)
 
 
-class Value:
-    def __init__(self, name: str, dtype: Any, shape: Any) -> None:
-        self.name, self.dtype, self.shape = name, dtype, shape
+class OrtExecutable:
+    """Looks like an executable; runs in onnxruntime."""
+
+    def __init__(self, session: Any) -> None:
+        types = {"tensor(float)": np.float32, "tensor(int64)": np.int64}
+        self.session = session
+        self.inputs = [SimpleNamespace(name=v.name, dtype=types[v.type], shape=v.shape) for v in session.get_inputs()]
+        self.outputs = session.get_outputs()
+
+    def run(self, feeds: dict[str, Any]) -> dict[str, Any]:
+        return dict(zip([v.name for v in self.outputs], self.session.run(None, feeds), strict=True))
+
+    def run_async(self, feeds: dict[str, Any]) -> Any:
+        results = self.run(feeds)
+        return SimpleNamespace(is_done=True, wait=lambda: results)

@@ -77,6 +77,13 @@ def test_before_and_after_share_one_scale() -> None:
     assert text[3].startswith("after: 1.6 us")
 
 
+def test_a_strip_of_several_runs_ends_where_the_next_begins() -> None:
+    recording = Recording.from_log(sink_mode_log(runs=6, count=4, kernel_ns=100, pause_ns=90))
+    assert Strip.of_runs("two", recording, 2).length_ns == 2 * (10 + 400 + 90)
+    assert Strip.of_runs("all", recording, 6).length_ns == 6 * 500 - 90
+    assert Strip.of_runs("none", Recording.from_log(make_log([], [])), 2).window == (0, 0)
+
+
 def test_an_empty_window_draws_without_failing() -> None:
     assert draw(Strip("nothing", Recording.from_log(make_log([], [])), (0, 0)))[0] == "nothing: 0.0 us"
     assert draw() == [""] or draw() == []

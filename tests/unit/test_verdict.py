@@ -157,6 +157,15 @@ def test_slow_tiling_makes_a_run_host_bound() -> None:
     assert "sink mode" in verdict.sentence
 
 
+def test_late_submits_are_not_advised_to_use_sink_mode() -> None:
+    host = [(i * 100, i * 100 + 90, i + 1, -1, i, "submit") for i in range(16)]
+    device = [(i * 100 + 90, i * 100 + 95, i + 1, 0, i, "kernel") for i in range(16)]
+    verdict = judge(Recording.from_log(make_log(host, device)))
+    assert verdict.verdict == "host_bound"
+    assert "host_late.launch" in verdict.sentence
+    assert "sink mode" not in verdict.sentence
+
+
 def test_long_kernels_make_a_run_device_bound() -> None:
     verdict = judge(Recording.from_log(host_mode_log(kernel_ns=5_000, tiling=300, launch=30)))
     assert verdict.verdict == "device_bound"

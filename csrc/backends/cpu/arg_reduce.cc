@@ -16,8 +16,10 @@ struct ArgTiling : TilingOf<ArgTiling> {
 // Whether x replaces the best so far.
 template <bool kIsMax, bool kLast, typename V>
 inline bool beats(V x, V best) {
-  if constexpr (kLast) return x != x || (best == best && (kIsMax ? x >= best : x <= best));
-  else return best == best && (x != x || (kIsMax ? x > best : x < best));
+  if constexpr (kLast)
+    return x != x || (best == best && (kIsMax ? x >= best : x <= best));
+  else
+    return best == best && (x != x || (kIsMax ? x > best : x < best));
 }
 
 template <bool kIsMax, bool kLast, typename Io>
@@ -78,9 +80,12 @@ void find_in_columns(const ArgTiling& t, const typename Io::Element* x, int64_t*
 template <bool kIsMax, bool kLast, typename Io>
 void find_all(const ArgTiling& t, const typename Io::Element* x, int64_t* y) {
   for (int64_t o = 0; o < t.outer; ++o, x += t.axis * t.inner, y += t.inner) {
-    if (t.inner > 1) find_in_columns<kIsMax, kLast, Io>(t, x, y);
-    else if constexpr (std::is_same_v<Io, Float32Io>) *y = find_in_float_row<kIsMax, kLast>(*t.vec, x, t.axis);
-    else *y = find_in_row<kIsMax, kLast, Io>(*t.vec, x, t.axis);
+    if (t.inner > 1)
+      find_in_columns<kIsMax, kLast, Io>(t, x, y);
+    else if constexpr (std::is_same_v<Io, Float32Io>)
+      *y = find_in_float_row<kIsMax, kLast>(*t.vec, x, t.axis);
+    else
+      *y = find_in_row<kIsMax, kLast, Io>(*t.vec, x, t.axis);
   }
 }
 
@@ -89,25 +94,39 @@ Status launch_arg(const Task& task, void* const* slots, Worker&) {
   const auto& t = *static_cast<const ArgTiling*>(task.tiling);
   const auto* x = task.input<typename Io::Element>(slots, 0);
   int64_t* y = task.output<int64_t>(slots, 0);
-  if (t.is_max) t.select_last ? find_all<true, true, Io>(t, x, y) : find_all<true, false, Io>(t, x, y);
-  else t.select_last ? find_all<false, true, Io>(t, x, y) : find_all<false, false, Io>(t, x, y);
+  if (t.is_max)
+    t.select_last ? find_all<true, true, Io>(t, x, y) : find_all<true, false, Io>(t, x, y);
+  else
+    t.select_last ? find_all<false, true, Io>(t, x, y) : find_all<false, false, Io>(t, x, y);
   return Status::kOk;
 }
 
 LaunchFn find_arg(DType type) {
   switch (type) {
-    case DType::kFloat32: return launch_arg<Float32Io>;
-    case DType::kFloat64: return launch_arg<PlainIo<double>>;
-    case DType::kFloat16: return launch_arg<Float16Io>;
-    case DType::kBFloat16: return launch_arg<BFloat16Io>;
-    case DType::kInt8: return launch_arg<PlainIo<int8_t>>;
-    case DType::kInt16: return launch_arg<PlainIo<int16_t>>;
-    case DType::kUInt16: return launch_arg<PlainIo<uint16_t>>;
-    case DType::kInt32: return launch_arg<PlainIo<int32_t>>;
-    case DType::kUInt32: return launch_arg<PlainIo<uint32_t>>;
-    case DType::kInt64: return launch_arg<PlainIo<int64_t>>;
-    case DType::kUInt64: return launch_arg<PlainIo<uint64_t>>;
-    default: return launch_arg<PlainIo<uint8_t>>;
+    case DType::kFloat32:
+      return launch_arg<Float32Io>;
+    case DType::kFloat64:
+      return launch_arg<PlainIo<double>>;
+    case DType::kFloat16:
+      return launch_arg<Float16Io>;
+    case DType::kBFloat16:
+      return launch_arg<BFloat16Io>;
+    case DType::kInt8:
+      return launch_arg<PlainIo<int8_t>>;
+    case DType::kInt16:
+      return launch_arg<PlainIo<int16_t>>;
+    case DType::kUInt16:
+      return launch_arg<PlainIo<uint16_t>>;
+    case DType::kInt32:
+      return launch_arg<PlainIo<int32_t>>;
+    case DType::kUInt32:
+      return launch_arg<PlainIo<uint32_t>>;
+    case DType::kInt64:
+      return launch_arg<PlainIo<int64_t>>;
+    case DType::kUInt64:
+      return launch_arg<PlainIo<uint64_t>>;
+    default:
+      return launch_arg<PlainIo<uint8_t>>;
   }
 }
 

@@ -141,19 +141,27 @@ Status launch_instance_norm(const Task& task, void* const* slots, Worker& worker
 
 LaunchFn find_batch_norm(DType type) {
   switch (type) {
-    case DType::kFloat32: return launch_batch_norm<Float32Io>;
-    case DType::kFloat16: return launch_batch_norm<Float16Io>;
-    case DType::kBFloat16: return launch_batch_norm<BFloat16Io>;
-    default: return launch_batch_norm<PlainIo<double>>;
+    case DType::kFloat32:
+      return launch_batch_norm<Float32Io>;
+    case DType::kFloat16:
+      return launch_batch_norm<Float16Io>;
+    case DType::kBFloat16:
+      return launch_batch_norm<BFloat16Io>;
+    default:
+      return launch_batch_norm<PlainIo<double>>;
   }
 }
 
 LaunchFn find_instance_norm(DType type) {
   switch (type) {
-    case DType::kFloat32: return launch_instance_norm<Float32Io>;
-    case DType::kFloat16: return launch_instance_norm<Float16Io>;
-    case DType::kBFloat16: return launch_instance_norm<BFloat16Io>;
-    default: return launch_instance_norm<PlainIo<double>>;
+    case DType::kFloat32:
+      return launch_instance_norm<Float32Io>;
+    case DType::kFloat16:
+      return launch_instance_norm<Float16Io>;
+    case DType::kBFloat16:
+      return launch_instance_norm<BFloat16Io>;
+    default:
+      return launch_instance_norm<PlainIo<double>>;
   }
 }
 
@@ -168,8 +176,8 @@ std::shared_ptr<const Tiling> create_channel(const TilingContext& ctx, LaunchFn 
   for (int i = 1; i < inputs; ++i) {
     t->parameter_types[i] = ctx.dtype(i);
     if (!is_float(ctx.dtype(i)) || count_of(ctx.input(i)) != t->channels)
-      fail_tiling(ctx, "input " + std::to_string(i) + " must have " + std::to_string(t->channels) +
-                           " floats, got " + ctx.input(i).text() + "; check the model");
+      fail_tiling(ctx, "input " + std::to_string(i) + " must have " + std::to_string(t->channels) + " floats, got " +
+                           ctx.input(i).text() + "; check the model");
   }
   return t;
 }

@@ -16,28 +16,36 @@ using Wrapping = std::conditional_t<sizeof(T) == 8, uint64_t, uint32_t>;
 struct AddTo {
   template <typename T>
   static T apply(T a, T b) {
-    if constexpr (std::is_integral_v<T>) return static_cast<T>(static_cast<Wrapping<T>>(a) + static_cast<Wrapping<T>>(b));
-    else return a + b;
+    if constexpr (std::is_integral_v<T>)
+      return static_cast<T>(static_cast<Wrapping<T>>(a) + static_cast<Wrapping<T>>(b));
+    else
+      return a + b;
   }
 };
 
 struct MulBy {
   template <typename T>
   static T apply(T a, T b) {
-    if constexpr (std::is_integral_v<T>) return static_cast<T>(static_cast<Wrapping<T>>(a) * static_cast<Wrapping<T>>(b));
-    else return a * b;
+    if constexpr (std::is_integral_v<T>)
+      return static_cast<T>(static_cast<Wrapping<T>>(a) * static_cast<Wrapping<T>>(b));
+    else
+      return a * b;
   }
 };
 
 // NaN wins, as in NumPy.
 struct MinOf {
   template <typename T>
-  static T apply(T a, T b) { return a != a || a < b ? a : b; }
+  static T apply(T a, T b) {
+    return a != a || a < b ? a : b;
+  }
 };
 
 struct MaxOf {
   template <typename T>
-  static T apply(T a, T b) { return a != a || a > b ? a : b; }
+  static T apply(T a, T b) {
+    return a != a || a > b ? a : b;
+  }
 };
 
 template <typename F, typename T>
@@ -67,34 +75,52 @@ void combine_half(void* into, const void* from, int64_t count) {
 
 template <size_t N>
 void overwrite(void* into, const void* from, int64_t count) {
-  if (count == 1) std::memcpy(into, from, N);
-  else std::memcpy(into, from, static_cast<size_t>(count) * N);
+  if (count == 1)
+    std::memcpy(into, from, N);
+  else
+    std::memcpy(into, from, static_cast<size_t>(count) * N);
 }
 
 template <typename F>
 CombineFn combine_for(DType type) {
   switch (type) {
-    case DType::kFloat32: return combine<F, float>;
-    case DType::kFloat64: return combine<F, double>;
-    case DType::kFloat16: return combine_half<F, false>;
-    case DType::kBFloat16: return combine_half<F, true>;
-    case DType::kInt8: return combine<F, int8_t>;
-    case DType::kInt16: return combine<F, int16_t>;
-    case DType::kUInt16: return combine<F, uint16_t>;
-    case DType::kInt32: return combine<F, int32_t>;
-    case DType::kUInt32: return combine<F, uint32_t>;
-    case DType::kInt64: return combine<F, int64_t>;
-    case DType::kUInt64: return combine<F, uint64_t>;
-    default: return combine<F, uint8_t>;
+    case DType::kFloat32:
+      return combine<F, float>;
+    case DType::kFloat64:
+      return combine<F, double>;
+    case DType::kFloat16:
+      return combine_half<F, false>;
+    case DType::kBFloat16:
+      return combine_half<F, true>;
+    case DType::kInt8:
+      return combine<F, int8_t>;
+    case DType::kInt16:
+      return combine<F, int16_t>;
+    case DType::kUInt16:
+      return combine<F, uint16_t>;
+    case DType::kInt32:
+      return combine<F, int32_t>;
+    case DType::kUInt32:
+      return combine<F, uint32_t>;
+    case DType::kInt64:
+      return combine<F, int64_t>;
+    case DType::kUInt64:
+      return combine<F, uint64_t>;
+    default:
+      return combine<F, uint8_t>;
   }
 }
 
 CombineFn overwrite_for(size_t element_bytes) {
   switch (element_bytes) {
-    case 1: return overwrite<1>;
-    case 2: return overwrite<2>;
-    case 4: return overwrite<4>;
-    default: return overwrite<8>;
+    case 1:
+      return overwrite<1>;
+    case 2:
+      return overwrite<2>;
+    case 4:
+      return overwrite<4>;
+    default:
+      return overwrite<8>;
   }
 }
 

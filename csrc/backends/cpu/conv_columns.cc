@@ -26,20 +26,24 @@ void copy_strided(const T* from, int64_t stride, T* to, int64_t n) {
 // The row of the column matrix for one channel (`plane`) and kernel position `at`, outputs [begin, end).
 template <typename T>
 void unfold_row(const ConvShape& s, const T* plane, const int64_t* at, int64_t begin, int64_t end, T* to) {
-  const int64_t width = s.output[2], stride = s.stride[2];
-  for (int64_t p = begin; p < end;) {
-    const int64_t x = p % width, y = p / width % s.output[1], z = p / (width * s.output[1]);
-    const int64_t outputs = std::min(width - x, end - p);
+  const int64_t width = s.output[2];
+  int64_t x = begin % width, y = begin / width % s.output[1], z = begin / (width * s.output[1]);
+  const IndexRange full = inside_line(s, 0, width, at[2]);
+  for (int64_t left = end - begin; left > 0;) {
+    const int64_t outputs = std::min(width - x, left);
     const int64_t in_z = s.position(0, z, at[0]), in_y = s.position(1, y, at[1]);
-    const bool sees_line = s.is_inside(0, in_z) && s.is_inside(1, in_y);
-    const IndexRange r = sees_line ? inside_line(s, x, outputs, at[2]) : IndexRange{0, 0};
+    IndexRange r = {0, 0};
+    if (s.is_inside(0, in_z) && s.is_inside(1, in_y))
+      r = outputs == width ? full : inside_line(s, x, outputs, at[2]);
     std::fill(to, to + r.low, T{0});
     if (r.low < r.high)
-      copy_strided(plane + (in_z * s.input[1] + in_y) * s.input[2] + s.position(2, x + r.low, at[2]), stride,
+      copy_strided(plane + (in_z * s.input[1] + in_y) * s.input[2] + s.position(2, x + r.low, at[2]), s.stride[2],
                    to + r.low, r.high - r.low);
     std::fill(to + r.high, to + outputs, T{0});
-    p += outputs;
     to += outputs;
+    left -= outputs;
+    x = 0;
+    if (++y == s.output[1]) y = 0, ++z;
   }
 }
 

@@ -143,8 +143,7 @@ Status launch_transpose(const Task& task, void* const* slots, Worker&) {
   const bool is_small = rows.count <= kSide && columns.count <= kSide;
   walk(t.loops, t.rank - 2, task.input<char>(slots, 0) + t.in_offset, task.output<char>(slots, 0),
        [&](const char* in, char* out) {
-         if (is_small)
-           return transpose_tile<N>(in, out, rows.count, columns.count, columns.in_stride, rows.out_stride);
+         if (is_small) return transpose_tile<N>(in, out, rows.count, columns.count, columns.in_stride, rows.out_stride);
          for (int64_t y = 0; y < columns.count; y += kSide)
            for (int64_t x = 0; x < rows.count; x += kSide)
              transpose_buffered<N>(in + x * kBytes + y * columns.in_stride, out + x * rows.out_stride + y * kBytes,
@@ -156,25 +155,39 @@ Status launch_transpose(const Task& task, void* const* slots, Worker&) {
 
 LaunchFn find_strided(int64_t block) {
   switch (block) {
-    case 1: return launch_strided<1>;
-    case 2: return launch_strided<2>;
-    case 4: return launch_strided<4>;
-    case 8: return launch_strided<8>;
-    case 16: return launch_strided<16>;
-    case 32: return launch_strided<32>;
-    case 64: return launch_strided<64>;
-    default: return launch_blocks;
+    case 1:
+      return launch_strided<1>;
+    case 2:
+      return launch_strided<2>;
+    case 4:
+      return launch_strided<4>;
+    case 8:
+      return launch_strided<8>;
+    case 16:
+      return launch_strided<16>;
+    case 32:
+      return launch_strided<32>;
+    case 64:
+      return launch_strided<64>;
+    default:
+      return launch_blocks;
   }
 }
 
 LaunchFn find_transpose(int64_t block) {
   switch (block) {
-    case 1: return launch_transpose<1>;
-    case 2: return launch_transpose<2>;
-    case 4: return launch_transpose<4>;
-    case 8: return launch_transpose<8>;
-    case 16: return launch_transpose<16>;
-    default: return nullptr;
+    case 1:
+      return launch_transpose<1>;
+    case 2:
+      return launch_transpose<2>;
+    case 4:
+      return launch_transpose<4>;
+    case 8:
+      return launch_transpose<8>;
+    case 16:
+      return launch_transpose<16>;
+    default:
+      return nullptr;
   }
 }
 

@@ -16,8 +16,10 @@ struct CumSumTiling : TilingOf<CumSumTiling> {
 
 template <typename V>
 inline V add_wrapping(V a, V b) {
-  if constexpr (std::is_integral_v<V>) return static_cast<V>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b));
-  else return a + b;
+  if constexpr (std::is_integral_v<V>)
+    return static_cast<V>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b));
+  else
+    return a + b;
 }
 
 // `n` columns; consecutive elements of a column are `step` elements apart.
@@ -72,15 +74,24 @@ Status launch_cumsum(const Task& task, void* const* slots, Worker&) {
 
 LaunchFn find_cumsum(const TilingContext& ctx) {
   switch (ctx.dtype(0)) {
-    case DType::kFloat32: return launch_cumsum<Float32Io>;
-    case DType::kFloat64: return launch_cumsum<PlainIo<double>>;
-    case DType::kFloat16: return launch_cumsum<Float16Io>;
-    case DType::kBFloat16: return launch_cumsum<BFloat16Io>;
-    case DType::kInt32: return launch_cumsum<PlainIo<int32_t>>;
-    case DType::kUInt32: return launch_cumsum<PlainIo<uint32_t>>;
-    case DType::kInt64: return launch_cumsum<PlainIo<int64_t>>;
-    case DType::kUInt64: return launch_cumsum<PlainIo<uint64_t>>;
-    default: ctx.unsupported(std::string("element type ") + name_of(ctx.dtype(0)) + "; cast the input");
+    case DType::kFloat32:
+      return launch_cumsum<Float32Io>;
+    case DType::kFloat64:
+      return launch_cumsum<PlainIo<double>>;
+    case DType::kFloat16:
+      return launch_cumsum<Float16Io>;
+    case DType::kBFloat16:
+      return launch_cumsum<BFloat16Io>;
+    case DType::kInt32:
+      return launch_cumsum<PlainIo<int32_t>>;
+    case DType::kUInt32:
+      return launch_cumsum<PlainIo<uint32_t>>;
+    case DType::kInt64:
+      return launch_cumsum<PlainIo<int64_t>>;
+    case DType::kUInt64:
+      return launch_cumsum<PlainIo<uint64_t>>;
+    default:
+      ctx.unsupported(std::string("element type ") + name_of(ctx.dtype(0)) + "; cast the input");
   }
 }
 

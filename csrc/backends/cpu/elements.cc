@@ -64,10 +64,14 @@ Status launch_scatter_elements(const Task& task, void* const* slots, Worker& wor
 
 LaunchFn find_gather_elements(size_t element_bytes) {
   switch (element_bytes) {
-    case 1: return launch_gather_elements<1>;
-    case 2: return launch_gather_elements<2>;
-    case 4: return launch_gather_elements<4>;
-    default: return launch_gather_elements<8>;
+    case 1:
+      return launch_gather_elements<1>;
+    case 2:
+      return launch_gather_elements<2>;
+    case 4:
+      return launch_gather_elements<4>;
+    default:
+      return launch_gather_elements<8>;
   }
 }
 

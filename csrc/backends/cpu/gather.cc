@@ -36,12 +36,18 @@ Status launch_gather(const Task& task, void* const* slots, Worker& worker) {
 
 LaunchFn find_gather(int64_t block) {
   switch (block) {
-    case 1: return launch_gather<1>;
-    case 2: return launch_gather<2>;
-    case 4: return launch_gather<4>;
-    case 8: return launch_gather<8>;
-    case 16: return launch_gather<16>;
-    default: return launch_gather<0>;
+    case 1:
+      return launch_gather<1>;
+    case 2:
+      return launch_gather<2>;
+    case 4:
+      return launch_gather<4>;
+    case 8:
+      return launch_gather<8>;
+    case 16:
+      return launch_gather<16>;
+    default:
+      return launch_gather<0>;
   }
 }
 

@@ -57,12 +57,18 @@ Status launch_range(const Task& task, void* const* slots, Worker&) {
 
 LaunchFn find_range(const TilingContext& ctx) {
   switch (ctx.dtype(0)) {
-    case DType::kFloat32: return launch_range<float, float>;
-    case DType::kFloat64: return launch_range<double, double>;
-    case DType::kInt16: return launch_range<int16_t, uint64_t>;
-    case DType::kInt32: return launch_range<int32_t, uint64_t>;
-    case DType::kInt64: return launch_range<int64_t, uint64_t>;
-    default: ctx.unsupported(std::string("element type ") + name_of(ctx.dtype(0)) + "; cast the inputs");
+    case DType::kFloat32:
+      return launch_range<float, float>;
+    case DType::kFloat64:
+      return launch_range<double, double>;
+    case DType::kInt16:
+      return launch_range<int16_t, uint64_t>;
+    case DType::kInt32:
+      return launch_range<int32_t, uint64_t>;
+    case DType::kInt64:
+      return launch_range<int64_t, uint64_t>;
+    default:
+      ctx.unsupported(std::string("element type ") + name_of(ctx.dtype(0)) + "; cast the inputs");
   }
 }
 
@@ -95,10 +101,14 @@ Status launch_fill(const Task& task, void* const* slots, Worker&) {
 
 LaunchFn find_fill(size_t element_bytes) {
   switch (element_bytes) {
-    case 1: return launch_fill<uint8_t>;
-    case 2: return launch_fill<uint16_t>;
-    case 4: return launch_fill<uint32_t>;
-    default: return launch_fill<uint64_t>;
+    case 1:
+      return launch_fill<uint8_t>;
+    case 2:
+      return launch_fill<uint16_t>;
+    case 4:
+      return launch_fill<uint32_t>;
+    default:
+      return launch_fill<uint64_t>;
   }
 }
 
@@ -133,11 +143,16 @@ Status launch_eye(const Task& task, void* const* slots, Worker&) {
 
 uint64_t bits_of_one(DType type) {
   switch (type) {
-    case DType::kFloat32: return 0x3F800000u;
-    case DType::kFloat64: return 0x3FF0000000000000u;
-    case DType::kFloat16: return 0x3C00u;
-    case DType::kBFloat16: return 0x3F80u;
-    default: return 1;
+    case DType::kFloat32:
+      return 0x3F800000u;
+    case DType::kFloat64:
+      return 0x3FF0000000000000u;
+    case DType::kFloat16:
+      return 0x3C00u;
+    case DType::kBFloat16:
+      return 0x3F80u;
+    default:
+      return 1;
   }
 }
 

@@ -17,8 +17,10 @@ struct NormTiling : TilingOf<NormTiling> {
 
 void norm_row(const NormTiling& t, const float* x, const float* scale, const float* bias, float* y) {
   const auto n = static_cast<size_t>(t.n);
-  if (t.is_rms) t.vec->rms_norm_row(x, scale, y, n, t.epsilon);
-  else t.vec->layer_norm_row(x, scale, bias, y, n, t.epsilon);
+  if (t.is_rms)
+    t.vec->rms_norm_row(x, scale, y, n, t.epsilon);
+  else
+    t.vec->layer_norm_row(x, scale, bias, y, n, t.epsilon);
 }
 
 void norm_row(const NormTiling& t, const double* x, const double* scale, const double* bias, double* y) {
@@ -29,8 +31,7 @@ void norm_row(const NormTiling& t, const double* x, const double* scale, const d
   }
   for (int64_t i = 0; i < t.n; ++i) variance += (x[i] - mean) * (x[i] - mean);
   const double factor = 1.0 / std::sqrt(variance / static_cast<double>(t.n) + static_cast<double>(t.epsilon));
-  for (int64_t i = 0; i < t.n; ++i)
-    y[i] = (x[i] - mean) * factor * (scale ? scale[i] : 1.0) + (bias ? bias[i] : 0.0);
+  for (int64_t i = 0; i < t.n; ++i) y[i] = (x[i] - mean) * factor * (scale ? scale[i] : 1.0) + (bias ? bias[i] : 0.0);
 }
 
 template <typename Io>
@@ -57,10 +58,14 @@ Status launch_norm(const Task& task, void* const* slots, Worker& worker) {
 
 LaunchFn find_norm(DType type) {
   switch (type) {
-    case DType::kFloat32: return launch_norm<Float32Io>;
-    case DType::kFloat16: return launch_norm<Float16Io>;
-    case DType::kBFloat16: return launch_norm<BFloat16Io>;
-    default: return launch_norm<PlainIo<double>>;
+    case DType::kFloat32:
+      return launch_norm<Float32Io>;
+    case DType::kFloat16:
+      return launch_norm<Float16Io>;
+    case DType::kBFloat16:
+      return launch_norm<BFloat16Io>;
+    default:
+      return launch_norm<PlainIo<double>>;
   }
 }
 

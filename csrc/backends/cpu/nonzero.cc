@@ -45,17 +45,25 @@ Status launch_nonzero(const Task& task, void* const* slots, Worker&) {
 
 LaunchFn find_nonzero(DType type) {
   switch (type) {
-    case DType::kFloat32: return launch_nonzero<uint32_t, 0x7FFFFFFFu>;
-    case DType::kFloat64: return launch_nonzero<uint64_t, 0x7FFFFFFFFFFFFFFFu>;
+    case DType::kFloat32:
+      return launch_nonzero<uint32_t, 0x7FFFFFFFu>;
+    case DType::kFloat64:
+      return launch_nonzero<uint64_t, 0x7FFFFFFFFFFFFFFFu>;
     case DType::kFloat16:
-    case DType::kBFloat16: return launch_nonzero<uint16_t, 0x7FFFu>;
-    default: break;
+    case DType::kBFloat16:
+      return launch_nonzero<uint16_t, 0x7FFFu>;
+    default:
+      break;
   }
   switch (size_of(type)) {
-    case 1: return launch_nonzero<uint8_t, 0xFFu>;
-    case 2: return launch_nonzero<uint16_t, 0xFFFFu>;
-    case 4: return launch_nonzero<uint32_t, 0xFFFFFFFFu>;
-    default: return launch_nonzero<uint64_t, std::numeric_limits<uint64_t>::max()>;
+    case 1:
+      return launch_nonzero<uint8_t, 0xFFu>;
+    case 2:
+      return launch_nonzero<uint16_t, 0xFFFFu>;
+    case 4:
+      return launch_nonzero<uint32_t, 0xFFFFFFFFu>;
+    default:
+      return launch_nonzero<uint64_t, std::numeric_limits<uint64_t>::max()>;
   }
 }
 

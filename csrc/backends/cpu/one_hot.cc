@@ -57,27 +57,43 @@ Status launch_one_hot(const Task& task, void* const* slots, Worker&) {
 
 LaunchFn find_one_hot(size_t element_bytes) {
   switch (element_bytes) {
-    case 1: return launch_one_hot<uint8_t>;
-    case 2: return launch_one_hot<uint16_t>;
-    case 4: return launch_one_hot<uint32_t>;
-    default: return launch_one_hot<uint64_t>;
+    case 1:
+      return launch_one_hot<uint8_t>;
+    case 2:
+      return launch_one_hot<uint16_t>;
+    case 4:
+      return launch_one_hot<uint32_t>;
+    default:
+      return launch_one_hot<uint64_t>;
   }
 }
 
 int64_t (*find_reader(DType type))(const void*, int64_t) {
   switch (type) {
-    case DType::kFloat32: return read_real<float>;
-    case DType::kFloat64: return read_real<double>;
-    case DType::kFloat16: return read_half<false>;
-    case DType::kBFloat16: return read_half<true>;
-    case DType::kInt8: return read_integer<int8_t>;
-    case DType::kInt16: return read_integer<int16_t>;
-    case DType::kUInt16: return read_integer<uint16_t>;
-    case DType::kInt32: return read_integer<int32_t>;
-    case DType::kUInt32: return read_integer<uint32_t>;
-    case DType::kInt64: return read_integer<int64_t>;
-    case DType::kUInt64: return read_integer<uint64_t>;
-    default: return read_integer<uint8_t>;
+    case DType::kFloat32:
+      return read_real<float>;
+    case DType::kFloat64:
+      return read_real<double>;
+    case DType::kFloat16:
+      return read_half<false>;
+    case DType::kBFloat16:
+      return read_half<true>;
+    case DType::kInt8:
+      return read_integer<int8_t>;
+    case DType::kInt16:
+      return read_integer<int16_t>;
+    case DType::kUInt16:
+      return read_integer<uint16_t>;
+    case DType::kInt32:
+      return read_integer<int32_t>;
+    case DType::kUInt32:
+      return read_integer<uint32_t>;
+    case DType::kInt64:
+      return read_integer<int64_t>;
+    case DType::kUInt64:
+      return read_integer<uint64_t>;
+    default:
+      return read_integer<uint8_t>;
   }
 }
 

@@ -78,10 +78,14 @@ Status launch_pad(const Task& task, void* const* slots, Worker&) {
 
 LaunchFn find_pad(size_t element_bytes) {
   switch (element_bytes) {
-    case 1: return launch_pad<uint8_t>;
-    case 2: return launch_pad<uint16_t>;
-    case 4: return launch_pad<uint32_t>;
-    default: return launch_pad<uint64_t>;
+    case 1:
+      return launch_pad<uint8_t>;
+    case 2:
+      return launch_pad<uint16_t>;
+    case 4:
+      return launch_pad<uint32_t>;
+    default:
+      return launch_pad<uint64_t>;
   }
 }
 

@@ -9,7 +9,7 @@ namespace {
 
 // The indices i in [0, count) with from <= first + i * step < to.
 IndexRange indices_inside(int64_t count, int64_t first, int64_t step, int64_t from, int64_t to) {
-  const auto divide_up = [step](int64_t a) { return a <= 0 ? 0 : (a + step - 1) / step; };
+  const auto divide_up = [step](int64_t a) { return a <= 0 ? 0 : step == 1 ? a : (a + step - 1) / step; };
   const int64_t low = std::min(divide_up(from - first), count);
   return {low, std::clamp(divide_up(to - first), low, count)};
 }

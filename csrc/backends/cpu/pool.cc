@@ -24,6 +24,7 @@ struct PoolTiling : Tiling {
   }
 };
 
+// y = fold(a, b), element by element; y may be a.
 template <typename T>
 struct MaxFold {
   static constexpr bool kIsAverage = false;
@@ -31,37 +32,60 @@ struct MaxFold {
     return std::numeric_limits<T>::has_infinity ? -std::numeric_limits<T>::infinity()
                                                 : std::numeric_limits<T>::lowest();
   }
-  // y = fold(y, x); NaN wins.
-  static void fold(const T* x, T* y, int64_t n) {
-    for (int64_t i = 0; i < n; ++i) y[i] = x[i] > y[i] || x[i] != x[i] ? x[i] : y[i];
+  // NaN wins.
+  static void fold(const T* a, const T* b, T* y, int64_t n) {
+    for (int64_t i = 0; i < n; ++i) y[i] = b[i] > a[i] || b[i] != b[i] ? b[i] : a[i];
   }
 };
 
 template <>
-void MaxFold<float>::fold(const float* x, float* y, int64_t n) {
-  vec_table().max.vv(y, x, y, static_cast<size_t>(n));
+void MaxFold<float>::fold(const float* a, const float* b, float* y, int64_t n) {
+  vec_table().max.vv(a, b, y, static_cast<size_t>(n));
 }
 
 template <typename T>
 struct SumFold {
   static constexpr bool kIsAverage = true;
   static T identity() { return 0; }
-  static void fold(const T* x, T* y, int64_t n) {
-    for (int64_t i = 0; i < n; ++i) y[i] += x[i];
+  static void fold(const T* a, const T* b, T* y, int64_t n) {
+    for (int64_t i = 0; i < n; ++i) y[i] = a[i] + b[i];
   }
-  static void divide(const T* x, T* y, int64_t n) {
-    for (int64_t i = 0; i < n; ++i) y[i] /= x[i];
+  static void divide(const T* divisors, T* y, int64_t n) {
+    for (int64_t i = 0; i < n; ++i) y[i] /= divisors[i];
   }
 };
 
 template <>
-void SumFold<float>::fold(const float* x, float* y, int64_t n) {
-  vec_table().add.vv(y, x, y, static_cast<size_t>(n));
+void SumFold<float>::fold(const float* a, const float* b, float* y, int64_t n) {
+  vec_table().add.vv(a, b, y, static_cast<size_t>(n));
 }
 template <>
-void SumFold<float>::divide(const float* x, float* y, int64_t n) {
-  vec_table().div.vv(y, x, y, static_cast<size_t>(n));
+void SumFold<float>::divide(const float* divisors, float* y, int64_t n) {
+  vec_table().div.vv(y, divisors, y, static_cast<size_t>(n));
 }
+
+// Folds any number of lines into one; the first two meet without a copy.
+template <typename T, typename Fold>
+class LineFold {
+ public:
+  LineFold(T* y, int64_t n) : y_(y), n_(n) {}
+  void add(const T* line) {
+    if (++count_ == 1)
+      first_ = line;
+    else
+      Fold::fold(count_ == 2 ? first_ : y_, line, y_, n_);
+  }
+  void finish() {
+    if (count_ == 0) std::fill(y_, y_ + n_, Fold::identity());
+    if (count_ == 1) std::copy(first_, first_ + n_, y_);
+  }
+
+ private:
+  T* y_;
+  int64_t n_;
+  const T* first_ = nullptr;
+  int64_t count_ = 0;
+};
 
 // Even and odd elements of 2n.
 template <typename T>
@@ -98,18 +122,11 @@ void fold_lines(const PoolTiling& t, const T* plane, int64_t z, int64_t y, T* pa
   const int64_t begin = w.pad_begin[2];
   const int64_t width = std::clamp<int64_t>(t.phase_size * w.stride[2] - begin, 0, w.input[2]);
   const IndexRange rows_z = inside_kernel(w, 0, z), rows_y = inside_kernel(w, 1, y);
-  bool is_first = true;
-  for (int64_t kz = rows_z.low; kz < rows_z.high; ++kz) {
-    for (int64_t ky = rows_y.low; ky < rows_y.high; ++ky) {
-      const T* line = plane + (w.position(0, z, kz) * w.input[1] + w.position(1, y, ky)) * w.input[2];
-      if (is_first)
-        std::copy(line, line + width, padded + begin);
-      else
-        Fold::fold(line, padded + begin, width);
-      is_first = false;
-    }
-  }
-  if (is_first) std::fill(padded + begin, padded + begin + width, Fold::identity());
+  LineFold<T, Fold> folded(padded + begin, width);
+  for (int64_t kz = rows_z.low; kz < rows_z.high; ++kz)
+    for (int64_t ky = rows_y.low; ky < rows_y.high; ++ky)
+      folded.add(plane + (w.position(0, z, kz) * w.input[1] + w.position(1, y, ky)) * w.input[2]);
+  folded.finish();
 }
 
 template <typename T>
@@ -124,14 +141,12 @@ void split_phases(const PoolTiling& t, const Lines<T>& lines) {
 template <typename T, typename Fold>
 void fold_width(const PoolTiling& t, const T* phases, T* y) {
   const PlainWindow& w = t.window;
+  LineFold<T, Fold> folded(y, w.output[2]);
   for (int64_t k = 0; k < w.kernel[2]; ++k) {
     const int64_t offset = k * w.dilation[2];
-    const T* from = phases + offset % w.stride[2] * t.phase_size + offset / w.stride[2];
-    if (k == 0)
-      std::copy(from, from + w.output[2], y);
-    else
-      Fold::fold(from, y, w.output[2]);
+    folded.add(phases + offset % w.stride[2] * t.phase_size + offset / w.stride[2]);
   }
+  folded.finish();
 }
 
 template <typename T, typename Fold>

@@ -40,8 +40,10 @@ int merge_runs(const Shape& x, unsigned reduced, Run* runs) {
   for (int i = 0; i < x.rank(); ++i) {
     const bool is_reduced = (reduced >> i) & 1u;
     if (x[i] == 1) continue;
-    if (n > 0 && runs[n - 1].is_reduced == is_reduced) runs[n - 1].count *= x[i];
-    else runs[n++] = {x[i], is_reduced};
+    if (n > 0 && runs[n - 1].is_reduced == is_reduced)
+      runs[n - 1].count *= x[i];
+    else
+      runs[n++] = {x[i], is_reduced};
   }
   if (n == 0) runs[n++] = {1, true};
   return n;
@@ -60,8 +62,10 @@ void fill_loops(ReduceTiling& t, const Run* runs, int n, int64_t element_bytes) 
   int64_t in_stride = element_bytes, out_stride = element_bytes;
   for (int i = 0; i < n; ++i) {
     in_stride *= runs[i].count;
-    if (runs[i].is_reduced) t.count *= runs[i].count;
-    else out_stride *= runs[i].count;
+    if (runs[i].is_reduced)
+      t.count *= runs[i].count;
+    else
+      out_stride *= runs[i].count;
   }
   for (int i = 0; i + 1 < n; ++i) {
     in_stride /= runs[i].count;
@@ -89,8 +93,10 @@ std::shared_ptr<const Tiling> tile_reduce(const TilingContext& ctx, ReduceKind k
   auto t = create_tiling<ReduceTiling>(launch, vector ? "vector" : "scalar");
   t->kind = kind;
   Run runs[kMaxRank];
-  if (count == 0) fill_empty(*t, outputs, element_bytes);
-  else fill_loops(*t, runs, merge_runs(x, reduced, runs), element_bytes);
+  if (count == 0)
+    fill_empty(*t, outputs, element_bytes);
+  else
+    fill_loops(*t, runs, merge_runs(x, reduced, runs), element_bytes);
   return t;
 }
 

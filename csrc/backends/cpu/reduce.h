@@ -21,7 +21,7 @@ struct ReduceTiling : TilingOf<ReduceTiling> {
 };
 
 // Launch functions for one kind and element type; null where the pair is not supported.
-LaunchFn find_float_reduce(DType type);                    // float32, float16, bfloat16
+LaunchFn find_float_reduce(DType type);                   // float32, float16, bfloat16
 LaunchFn find_exact_reduce(ReduceKind kind, DType type);  // float64, integers, bool
 
 // The parts of the family, one file each.

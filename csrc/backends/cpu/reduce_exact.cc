@@ -33,41 +33,61 @@ struct Reducer {
   using Signed = std::conditional_t<std::is_signed_v<T>, int64_t, uint64_t>;
 
   static Value identity() {
-    if constexpr (kKind == ReduceKind::kMax) return lowest<T>();
-    else if constexpr (kKind == ReduceKind::kMin) return highest<T>();
-    else return kKind == ReduceKind::kProd ? 1 : 0;
+    if constexpr (kKind == ReduceKind::kMax)
+      return lowest<T>();
+    else if constexpr (kKind == ReduceKind::kMin)
+      return highest<T>();
+    else
+      return kKind == ReduceKind::kProd ? 1 : 0;
   }
   static Value step(Value acc, T x) {
     if constexpr (is_extremum(kKind)) {
       return merge(acc, x);
     } else {
       const Sum wide = static_cast<Sum>(x);
-      if constexpr (kKind == ReduceKind::kProd) return acc * wide;
-      else if constexpr (kKind == ReduceKind::kL1) return acc + (x < T(0) ? -wide : wide);
-      else if constexpr (kKind == ReduceKind::kL2 || kKind == ReduceKind::kSumSquare) return acc + wide * wide;
-      else return acc + wide;
+      if constexpr (kKind == ReduceKind::kProd)
+        return acc * wide;
+      else if constexpr (kKind == ReduceKind::kL1)
+        return acc + (x < T(0) ? -wide : wide);
+      else if constexpr (kKind == ReduceKind::kL2 || kKind == ReduceKind::kSumSquare)
+        return acc + wide * wide;
+      else
+        return acc + wide;
     }
   }
   static Value merge(Value a, Value b) {
-    if constexpr (kKind == ReduceKind::kMax) return (a != a) | (a > b) ? a : b;
-    else if constexpr (kKind == ReduceKind::kMin) return (a != a) | (a < b) ? a : b;
-    else if constexpr (kKind == ReduceKind::kProd) return a * b;
-    else return a + b;
+    if constexpr (kKind == ReduceKind::kMax)
+      return (a != a) | (a > b) ? a : b;
+    else if constexpr (kKind == ReduceKind::kMin)
+      return (a != a) | (a < b) ? a : b;
+    else if constexpr (kKind == ReduceKind::kProd)
+      return a * b;
+    else
+      return a + b;
   }
   static T finish(Value acc, int64_t count) {
-    if constexpr (is_extremum(kKind)) return acc;
-    else if constexpr (kKind == ReduceKind::kMean) return mean(acc, count);
-    else if constexpr (kKind == ReduceKind::kL2) return to_element(std::sqrt(as_double(acc)));
-    else if constexpr (kKind == ReduceKind::kLogSum) return to_element(std::log(as_double(acc)));
-    else return static_cast<T>(acc);
+    if constexpr (is_extremum(kKind))
+      return acc;
+    else if constexpr (kKind == ReduceKind::kMean)
+      return mean(acc, count);
+    else if constexpr (kKind == ReduceKind::kL2)
+      return to_element(std::sqrt(as_double(acc)));
+    else if constexpr (kKind == ReduceKind::kLogSum)
+      return to_element(std::log(as_double(acc)));
+    else
+      return static_cast<T>(acc);
   }
   static double as_double(Value acc) {
-    if constexpr (kIsReal) return acc;
-    else return static_cast<double>(static_cast<Signed>(acc));
+    if constexpr (kIsReal)
+      return acc;
+    else
+      return static_cast<double>(static_cast<Signed>(acc));
   }
   static T mean(Value acc, int64_t count) {
-    if constexpr (kIsReal) return acc / static_cast<double>(count);
-    else return count == 0 ? T(0) : static_cast<T>(static_cast<Signed>(acc) / static_cast<Signed>(count));
+    if constexpr (kIsReal)
+      return acc / static_cast<double>(count);
+    else
+      return count == 0 ? T(0) : static_cast<T>(static_cast<Signed>(acc) / static_cast<Signed>(count));
   }
   // Saturates: a conversion out of range would be undefined.
   static T to_element(double x) {
@@ -95,9 +115,8 @@ void reduce_rows(const ReduceTiling& t, const char* in, char* out) {
   char* none = nullptr;
   walk(t.keep, t.keep_rank, in, out, [&](const char* from, char* to) {
     auto acc = R::identity();
-    walk(t.reduce, t.reduce_rank, from, none, [&](const char* row, char*) {
-      acc = R::merge(acc, R::reduce_row(reinterpret_cast<const T*>(row), t.row));
-    });
+    walk(t.reduce, t.reduce_rank, from, none,
+         [&](const char* row, char*) { acc = R::merge(acc, R::reduce_row(reinterpret_cast<const T*>(row), t.row)); });
     *reinterpret_cast<T*>(to) = R::finish(acc, t.count);
   });
 }
@@ -127,8 +146,10 @@ void reduce_columns(const ReduceTiling& t, const char* in, char* out) {
 template <ReduceKind kKind, typename T>
 Status launch_exact(const Task& task, void* const* slots, Worker&) {
   const auto& t = *static_cast<const ReduceTiling*>(task.tiling);
-  if (t.row_is_reduced) reduce_rows<kKind, T>(t, task.input<char>(slots, 0), task.output<char>(slots, 0));
-  else reduce_columns<kKind, T>(t, task.input<char>(slots, 0), task.output<char>(slots, 0));
+  if (t.row_is_reduced)
+    reduce_rows<kKind, T>(t, task.input<char>(slots, 0), task.output<char>(slots, 0));
+  else
+    reduce_columns<kKind, T>(t, task.input<char>(slots, 0), task.output<char>(slots, 0));
   return Status::kOk;
 }
 
@@ -159,16 +180,26 @@ Status launch_log_sum_exp(const Task& task, void* const* slots, Worker&) {
 template <typename T>
 LaunchFn find_arithmetic(ReduceKind kind) {
   switch (kind) {
-    case ReduceKind::kSum: return launch_exact<ReduceKind::kSum, T>;
-    case ReduceKind::kMean: return launch_exact<ReduceKind::kMean, T>;
-    case ReduceKind::kMax: return launch_exact<ReduceKind::kMax, T>;
-    case ReduceKind::kMin: return launch_exact<ReduceKind::kMin, T>;
-    case ReduceKind::kProd: return launch_exact<ReduceKind::kProd, T>;
-    case ReduceKind::kL1: return launch_exact<ReduceKind::kL1, T>;
-    case ReduceKind::kL2: return launch_exact<ReduceKind::kL2, T>;
-    case ReduceKind::kLogSum: return launch_exact<ReduceKind::kLogSum, T>;
-    case ReduceKind::kLogSumExp: return launch_log_sum_exp<T>;
-    case ReduceKind::kSumSquare: return launch_exact<ReduceKind::kSumSquare, T>;
+    case ReduceKind::kSum:
+      return launch_exact<ReduceKind::kSum, T>;
+    case ReduceKind::kMean:
+      return launch_exact<ReduceKind::kMean, T>;
+    case ReduceKind::kMax:
+      return launch_exact<ReduceKind::kMax, T>;
+    case ReduceKind::kMin:
+      return launch_exact<ReduceKind::kMin, T>;
+    case ReduceKind::kProd:
+      return launch_exact<ReduceKind::kProd, T>;
+    case ReduceKind::kL1:
+      return launch_exact<ReduceKind::kL1, T>;
+    case ReduceKind::kL2:
+      return launch_exact<ReduceKind::kL2, T>;
+    case ReduceKind::kLogSum:
+      return launch_exact<ReduceKind::kLogSum, T>;
+    case ReduceKind::kLogSumExp:
+      return launch_log_sum_exp<T>;
+    case ReduceKind::kSumSquare:
+      return launch_exact<ReduceKind::kSumSquare, T>;
   }
   return nullptr;
 }
@@ -183,17 +214,28 @@ LaunchFn find_extremum(ReduceKind kind) {
 
 LaunchFn find_exact_reduce(ReduceKind kind, DType type) {
   switch (type) {
-    case DType::kFloat64: return find_arithmetic<double>(kind);
-    case DType::kInt32: return find_arithmetic<int32_t>(kind);
-    case DType::kUInt32: return find_arithmetic<uint32_t>(kind);
-    case DType::kInt64: return find_arithmetic<int64_t>(kind);
-    case DType::kUInt64: return find_arithmetic<uint64_t>(kind);
-    case DType::kInt8: return find_extremum<int8_t>(kind);
-    case DType::kUInt8: return find_extremum<uint8_t>(kind);
-    case DType::kInt16: return find_extremum<int16_t>(kind);
-    case DType::kUInt16: return find_extremum<uint16_t>(kind);
-    case DType::kBool: return find_extremum<bool>(kind);
-    default: return nullptr;
+    case DType::kFloat64:
+      return find_arithmetic<double>(kind);
+    case DType::kInt32:
+      return find_arithmetic<int32_t>(kind);
+    case DType::kUInt32:
+      return find_arithmetic<uint32_t>(kind);
+    case DType::kInt64:
+      return find_arithmetic<int64_t>(kind);
+    case DType::kUInt64:
+      return find_arithmetic<uint64_t>(kind);
+    case DType::kInt8:
+      return find_extremum<int8_t>(kind);
+    case DType::kUInt8:
+      return find_extremum<uint8_t>(kind);
+    case DType::kInt16:
+      return find_extremum<int16_t>(kind);
+    case DType::kUInt16:
+      return find_extremum<uint16_t>(kind);
+    case DType::kBool:
+      return find_extremum<bool>(kind);
+    default:
+      return nullptr;
   }
 }
 

@@ -9,58 +9,98 @@
 namespace asc::cpu {
 namespace {
 
+constexpr int64_t kRowBlock = 1024;  // rows summed into one accumulator, so that rounding errors grow slowly
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
 float identity_of(ReduceKind kind) {
   switch (kind) {
-    case ReduceKind::kMax: return -kInfinity;
-    case ReduceKind::kMin: return kInfinity;
-    case ReduceKind::kProd: return 1.0f;
-    default: return 0.0f;
+    case ReduceKind::kMax:
+      return -kInfinity;
+    case ReduceKind::kMin:
+      return kInfinity;
+    case ReduceKind::kProd:
+      return 1.0f;
+    default:
+      return 0.0f;
   }
 }
 
 float reduce_row(const VecTable& v, ReduceKind kind, const float* x, size_t n) {
   switch (kind) {
-    case ReduceKind::kMax: return v.max_of(x, n);
-    case ReduceKind::kMin: return v.min_of(x, n);
-    case ReduceKind::kProd: return v.prod(x, n);
-    case ReduceKind::kL1: return v.sum_abs(x, n);
+    case ReduceKind::kMax:
+      return v.max_of(x, n);
+    case ReduceKind::kMin:
+      return v.min_of(x, n);
+    case ReduceKind::kProd:
+      return v.prod(x, n);
+    case ReduceKind::kL1:
+      return v.sum_abs(x, n);
     case ReduceKind::kL2:
-    case ReduceKind::kSumSquare: return v.sum_squares(x, n);
-    default: return v.sum(x, n);
+    case ReduceKind::kSumSquare:
+      return v.sum_squares(x, n);
+    default:
+      return v.sum(x, n);
   }
 }
 
 // NaN wins, as in NumPy.
 float combine(ReduceKind kind, float a, float b) {
   switch (kind) {
-    case ReduceKind::kMax: return a != a || a > b ? a : b;
-    case ReduceKind::kMin: return a != a || a < b ? a : b;
-    case ReduceKind::kProd: return a * b;
-    default: return a + b;
+    case ReduceKind::kMax:
+      return a != a || a > b ? a : b;
+    case ReduceKind::kMin:
+      return a != a || a < b ? a : b;
+    case ReduceKind::kProd:
+      return a * b;
+    default:
+      return a + b;
   }
 }
 
 float finish(ReduceKind kind, float x, int64_t count) {
   switch (kind) {
-    case ReduceKind::kMean: return x / static_cast<float>(count);
-    case ReduceKind::kL2: return std::sqrt(x);
-    case ReduceKind::kLogSum: return std::log(x);
-    default: return x;
+    case ReduceKind::kMean:
+      return x / static_cast<float>(count);
+    case ReduceKind::kL2:
+      return std::sqrt(x);
+    case ReduceKind::kLogSum:
+      return std::log(x);
+    default:
+      return x;
   }
 }
 
 // Adds the row to the accumulators, element by element. `buffer` may be the row itself.
 void accumulate(const VecTable& v, ReduceKind kind, const float* x, float* sums, float* buffer, size_t n) {
   switch (kind) {
-    case ReduceKind::kMax: return v.max.vv(sums, x, sums, n);
-    case ReduceKind::kMin: return v.min.vv(sums, x, sums, n);
-    case ReduceKind::kProd: return v.mul.vv(sums, x, sums, n);
-    case ReduceKind::kL1: v.abs(x, buffer, n); return v.add.vv(sums, buffer, sums, n);
+    case ReduceKind::kMax:
+      return v.max.vv(sums, x, sums, n);
+    case ReduceKind::kMin:
+      return v.min.vv(sums, x, sums, n);
+    case ReduceKind::kProd:
+      return v.mul.vv(sums, x, sums, n);
+    case ReduceKind::kL1:
+      v.abs(x, buffer, n);
+      return v.add.vv(sums, buffer, sums, n);
     case ReduceKind::kL2:
-    case ReduceKind::kSumSquare: return v.mul_add(x, x, sums, sums, n);
-    default: return v.add.vv(sums, x, sums, n);
+    case ReduceKind::kSumSquare:
+      return v.mul_add(x, x, sums, sums, n);
+    default:
+      return v.add.vv(sums, x, sums, n);
+  }
+}
+
+// into = into (reduction) from, for rows of accumulators.
+void merge_rows(const VecTable& v, ReduceKind kind, const float* from, float* into, size_t n) {
+  switch (kind) {
+    case ReduceKind::kMax:
+      return v.max.vv(into, from, into, n);
+    case ReduceKind::kMin:
+      return v.min.vv(into, from, into, n);
+    case ReduceKind::kProd:
+      return v.mul.vv(into, from, into, n);
+    default:
+      return v.add.vv(into, from, into, n);
   }
 }
 
@@ -93,15 +133,13 @@ template <typename Io>
 float reduce_position(const ReduceTiling& t, const VecTable& v, const char* in) {
   if (t.kind != ReduceKind::kLogSumExp) {
     float result = identity_of(t.kind);
-    for_each_row<Io>(t, v, in, [&](const float* x, size_t n) {
-      result = combine(t.kind, result, reduce_row(v, t.kind, x, n));
-    });
+    for_each_row<Io>(t, v, in,
+                     [&](const float* x, size_t n) { result = combine(t.kind, result, reduce_row(v, t.kind, x, n)); });
     return finish(t.kind, result, t.count);
   }
   float maximum = -kInfinity, sum = 0.0f;
-  for_each_row<Io>(t, v, in, [&](const float* x, size_t n) {
-    maximum = combine(ReduceKind::kMax, maximum, v.max_of(x, n));
-  });
+  for_each_row<Io>(t, v, in,
+                   [&](const float* x, size_t n) { maximum = combine(ReduceKind::kMax, maximum, v.max_of(x, n)); });
   const float shift = safe_shift(maximum);
   for_each_row<Io>(t, v, in, [&](const float* x, size_t n) { sum += v.sum_exp(x, n, shift); });
   return std::log(sum) + shift;
@@ -110,7 +148,7 @@ float reduce_position(const ReduceTiling& t, const VecTable& v, const char* in) 
 // Kept rows: combines `n` columns of all rows that belong to these outputs.
 template <typename Io>
 void reduce_columns(const ReduceTiling& t, const VecTable& v, const char* in, float* sums, size_t n) {
-  float buffer[kRealChunk], maxima[kRealChunk];
+  float buffer[kRealChunk], totals[kRealChunk];  // totals: of earlier blocks, or the maxima
   char* none = nullptr;
   const auto for_each = [&](auto use) {
     walk(t.reduce, t.reduce_rank, in, none, [&](const char* p, char*) {
@@ -119,9 +157,20 @@ void reduce_columns(const ReduceTiling& t, const VecTable& v, const char* in, fl
   };
   if (t.kind != ReduceKind::kLogSumExp) {
     std::fill_n(sums, n, identity_of(t.kind));
-    for_each([&](const float* x) { accumulate(v, t.kind, x, sums, buffer, n); });
+    int64_t rows = 0;
+    for_each([&](const float* x) {
+      if (rows > 0 && rows % kRowBlock == 0) {
+        if (rows == kRowBlock) std::fill_n(totals, n, identity_of(t.kind));
+        merge_rows(v, t.kind, sums, totals, n);
+        std::fill_n(sums, n, identity_of(t.kind));
+      }
+      accumulate(v, t.kind, x, sums, buffer, n);
+      ++rows;
+    });
+    if (rows > kRowBlock) merge_rows(v, t.kind, totals, sums, n);
     return finish_row(v, t.kind, sums, n, t.count);
   }
+  float* maxima = totals;
   std::fill_n(maxima, n, -kInfinity);
   for_each([&](const float* x) { v.max.vv(maxima, x, maxima, n); });
   for (size_t i = 0; i < n; ++i) maxima[i] = safe_shift(maxima[i]);
@@ -178,10 +227,14 @@ Status launch_reduce(const Task& task, void* const* slots, Worker& worker) {
 
 LaunchFn find_float_reduce(DType type) {
   switch (type) {
-    case DType::kFloat32: return launch_reduce<Float32Io>;
-    case DType::kFloat16: return launch_reduce<Float16Io>;
-    case DType::kBFloat16: return launch_reduce<BFloat16Io>;
-    default: return nullptr;
+    case DType::kFloat32:
+      return launch_reduce<Float32Io>;
+    case DType::kFloat16:
+      return launch_reduce<Float16Io>;
+    case DType::kBFloat16:
+      return launch_reduce<BFloat16Io>;
+    default:
+      return nullptr;
   }
 }
 

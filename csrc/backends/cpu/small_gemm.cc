@@ -60,12 +60,15 @@ const SmallGemm& small_gemm() {
   return table;
 }
 
-// Measured against OpenBLAS on AVX2 and AVX-512: without packing, b must stay in the second-level cache, unless it is
-// read for a few rows only.
+// Measured against OpenBLAS and oneDNN. Without packing, b must stay in the second-level cache and its lines on few pages,
+// unless it is read for a few rows only; the narrow column blocks of the smaller sets suffer sooner.
 bool prefers_rows(int64_t m, int64_t n, int64_t k) {
-  constexpr int64_t kCacheElements = int64_t{1} << 18;
-  if (m <= 4) return true;
-  return current_isa() != Isa::kBase && (n <= kCacheElements && k <= kCacheElements && n * k <= kCacheElements);
+  const auto is_below = [n, k](int64_t elements) { return n <= elements && k <= 512 && n * k <= elements; };
+  switch (current_isa()) {
+    case Isa::kV4: return m <= 16 || is_below(int64_t{1} << 18);
+    case Isa::kV3: return m <= 8 || is_below(int64_t{1} << 16);
+    default: return m <= 4;
+  }
 }
 
 }  // namespace asc::cpu

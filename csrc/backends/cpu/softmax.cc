@@ -105,10 +105,14 @@ Status launch_double(const Task& task, void* const* slots, Worker&) {
 
 LaunchFn find_softmax(DType type, bool is_row) {
   switch (type) {
-    case DType::kFloat32: return is_row ? launch_float_rows : launch_columns<Float32Io>;
-    case DType::kFloat16: return is_row ? launch_half_rows<Float16Io> : launch_columns<Float16Io>;
-    case DType::kBFloat16: return is_row ? launch_half_rows<BFloat16Io> : launch_columns<BFloat16Io>;
-    default: return launch_double;
+    case DType::kFloat32:
+      return is_row ? launch_float_rows : launch_columns<Float32Io>;
+    case DType::kFloat16:
+      return is_row ? launch_half_rows<Float16Io> : launch_columns<Float16Io>;
+    case DType::kBFloat16:
+      return is_row ? launch_half_rows<BFloat16Io> : launch_columns<BFloat16Io>;
+    default:
+      return launch_double;
   }
 }
 

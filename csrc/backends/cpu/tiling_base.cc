@@ -24,8 +24,8 @@ int read_ints(const TilingContext& ctx, int input, int64_t* out, int capacity) {
   } else if (t.dtype == DType::kInt32) {
     for (int64_t i = 0; i < n; ++i) out[i] = t.as<int32_t>()[i];
   } else {
-    fail_tiling(ctx, "input " + std::to_string(input) + " must be int64 or int32, got " + name_of(t.dtype) +
-                         "; add a Cast");
+    fail_tiling(ctx,
+                "input " + std::to_string(input) + " must be int64 or int32, got " + name_of(t.dtype) + "; add a Cast");
   }
   return static_cast<int>(n);
 }

@@ -87,18 +87,30 @@ Status launch_topk(const Task& task, void* const* slots, Worker& worker) {
 
 LaunchFn find_topk(DType type) {
   switch (type) {
-    case DType::kFloat32: return launch_topk<Float32Io>;
-    case DType::kFloat64: return launch_topk<PlainIo<double>>;
-    case DType::kFloat16: return launch_topk<Float16Io>;
-    case DType::kBFloat16: return launch_topk<BFloat16Io>;
-    case DType::kInt8: return launch_topk<PlainIo<int8_t>>;
-    case DType::kInt16: return launch_topk<PlainIo<int16_t>>;
-    case DType::kUInt16: return launch_topk<PlainIo<uint16_t>>;
-    case DType::kInt32: return launch_topk<PlainIo<int32_t>>;
-    case DType::kUInt32: return launch_topk<PlainIo<uint32_t>>;
-    case DType::kInt64: return launch_topk<PlainIo<int64_t>>;
-    case DType::kUInt64: return launch_topk<PlainIo<uint64_t>>;
-    default: return launch_topk<PlainIo<uint8_t>>;
+    case DType::kFloat32:
+      return launch_topk<Float32Io>;
+    case DType::kFloat64:
+      return launch_topk<PlainIo<double>>;
+    case DType::kFloat16:
+      return launch_topk<Float16Io>;
+    case DType::kBFloat16:
+      return launch_topk<BFloat16Io>;
+    case DType::kInt8:
+      return launch_topk<PlainIo<int8_t>>;
+    case DType::kInt16:
+      return launch_topk<PlainIo<int16_t>>;
+    case DType::kUInt16:
+      return launch_topk<PlainIo<uint16_t>>;
+    case DType::kInt32:
+      return launch_topk<PlainIo<int32_t>>;
+    case DType::kUInt32:
+      return launch_topk<PlainIo<uint32_t>>;
+    case DType::kInt64:
+      return launch_topk<PlainIo<int64_t>>;
+    case DType::kUInt64:
+      return launch_topk<PlainIo<uint64_t>>;
+    default:
+      return launch_topk<PlainIo<uint8_t>>;
   }
 }
 

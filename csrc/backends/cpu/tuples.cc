@@ -9,9 +9,9 @@ namespace asc::cpu {
 namespace {
 
 struct TuplesTiling : TilingOf<TuplesTiling> {
-  int64_t batches = 1, batch_bytes = 0;  // leading dimensions that data and indices share (GatherND)
-  int64_t tuples = 0;                    // per batch
-  int length = 0;                        // indices in a tuple
+  int64_t batches = 1, batch_bytes = 0;       // leading dimensions that data and indices share (GatherND)
+  int64_t tuples = 0;                         // per batch
+  int length = 0;                             // indices in a tuple
   int64_t dims[kMaxRank], strides[kMaxRank];  // of the indexed dimensions; strides in bytes
   int64_t block_bytes = 0, block_elements = 0, data_bytes = 0;
   bool is_int64 = true;

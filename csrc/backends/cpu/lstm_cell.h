@@ -1,0 +1,33 @@
+// One step of an LSTM cell: activations by name, and the arithmetic on gates that are already summed up.
+#pragma once
+
+#include <cstdint>
+
+#include "backends/cpu/tiling_base.h"
+#include "backends/cpu/vec_table.h"
+
+namespace asc::cpu {
+
+// y = f(x), in place, with the parameters of the ONNX activation.
+struct Activation {
+  void (*apply)(const Activation& self, float* x, size_t n) = nullptr;
+  float alpha = 0, beta = 0;
+};
+
+// The cell of one direction. Gates lie in the order of ONNX: input, output, forget, cell.
+struct LstmCell {
+  int64_t hidden = 0;
+  Activation gate, candidate, output;  // f, g and h of the ONNX formulas
+  float clip = 0;                      // bound of what enters gate and candidate activations; 0: none
+  bool couples_forget = false;         // forget = 1 - input
+};
+
+// From the attributes of the node, direction `d` of `directions`. Throws GraphError for lists of a wrong length and
+// UnsupportedError for unknown activations.
+LstmCell make_lstm_cell(const TilingContext& ctx, int64_t hidden, int d, int directions);
+
+// One row of the batch: `gates` (4 * hidden, overwritten), `peephole` (3 * hidden: input, output, forget; may be null),
+// `cell` (hidden, updated), `state` (hidden, written).
+void step_lstm(const LstmCell& c, float* gates, const float* peephole, float* cell, float* state);
+
+}  // namespace asc::cpu

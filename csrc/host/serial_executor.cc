@@ -78,7 +78,7 @@ void SerialExecutor::allocate(size_t n, Frame& frame, RunContext& run, Table& ta
     if (slot == 0) continue;
     const size_t bytes = resolver_.output_bytes(index_, n, i);
     if (segment_.slots[slot].kind == SlotKind::kOutput) {
-      table.slots[slot] = frame.place(segment_.slots[slot].value, resolver_.shape(segment_.slots[slot].value), bytes);
+      table.slots[slot] = frame.place(segment_.slots[slot].value, bytes);
     } else {
       const Block block = run.pool->allocate(bytes);
       table.slots[slot] = block.data;

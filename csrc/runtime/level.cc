@@ -56,6 +56,7 @@ void Level::run(RunContext& run, const std::vector<Argument>& arguments, Results
       else
         run_loop(s, run);
     }
+    for (size_t i = 0; i < plan_->outputs.size(); ++i) results.set_shape(i, output_shape(i));
   } catch (...) {
     release_frame(*run.pool);
     throw;
@@ -78,11 +79,11 @@ void Level::bind(const std::vector<Argument>& arguments) {
   }
 }
 
-void* Level::place(ValueId root, const Shape& shape, size_t bytes) {
+void* Level::place(ValueId root, size_t bytes) {
   const int32_t output = output_of_root_[root];
   void* data = nullptr;
   if (output >= 0) {
-    data = results_->place(static_cast<size_t>(output), shape, bytes);
+    data = results_->place(static_cast<size_t>(output), bytes);
   } else {
     owned_.push_back(pool_->allocate(bytes));
     data = owned_.back().data;

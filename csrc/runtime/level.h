@@ -25,8 +25,10 @@ struct Argument {
 class Results {
  public:
   virtual ~Results() = default;
-  // Memory for output `i`. Throws OutOfMemoryError, or GraphError where a bound result has another shape.
-  virtual void* place(size_t i, const Shape& shape, size_t bytes) = 0;
+  // Memory for output `i`. Throws OutOfMemoryError, or GraphError where a bound result has another size.
+  virtual void* place(size_t i, size_t bytes) = 0;
+  // The shape of output `i`, once everything is launched. Throws GraphError where a bound result has another one.
+  virtual void set_shape(size_t i, const Shape& shape) = 0;
 };
 
 struct LevelOptions {
@@ -58,7 +60,7 @@ class Level : public Frame {
 
   // Frame
   void* input(ValueId root) override { return frame_[root].data; }
-  void* place(ValueId root, const Shape& shape, size_t bytes) override;
+  void* place(ValueId root, size_t bytes) override;
 
  private:
   struct FrameValue {
@@ -106,10 +108,11 @@ class BodyResults : public Results {
   ~BodyResults() override {
     for (Block b : blocks_) pool_.release(b);
   }
-  void* place(size_t i, const Shape&, size_t bytes) override {
+  void* place(size_t i, size_t bytes) override {
     blocks_[i] = pool_.allocate(bytes);
     return blocks_[i].data;
   }
+  void set_shape(size_t, const Shape&) override {}  // the caller asks the body's level
   Block take(size_t i) { return std::exchange(blocks_[i], Block{}); }
 
  private:

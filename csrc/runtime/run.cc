@@ -40,19 +40,30 @@ Run::~Run() {
   }
 }
 
-void* Run::place(size_t i, const Shape& shape, size_t bytes) {
+void* Run::place(size_t i, size_t bytes) {
   Result& r = results_[i];
-  if (r.is_bound) {
-    if (r.view.shape != shape) {
-      const Plan& plan = executable_->plan();
-      throw GraphError("[bind] output '" + plan.values[plan.outputs[i]].name + "': bound array has shape " +
-                       r.view.shape.text() + ", the result has " + shape.text() + "; bind an array of that shape");
-    }
-    return r.view.data;
+  if (!r.is_bound) {
+    r.fresh = std::make_shared<Buffer>(bytes);
+    r.view.data = r.fresh->data();
+  } else if (bytes != static_cast<size_t>(r.view.shape.num_elements()) * size_of(r.view.dtype)) {
+    throw GraphError("[bind] output '" + output(i).name + "': bound array has shape " + r.view.shape.text() +
+                     ", the result takes " + std::to_string(bytes) + " bytes; bind an array of the result's shape");
   }
-  r.fresh = std::make_shared<Buffer>(bytes);
-  r.view = {executable_->plan().values[executable_->plan().outputs[i]].type.dtype, shape, r.fresh->data()};
   return r.view.data;
+}
+
+void Run::set_shape(size_t i, const Shape& shape) {
+  Result& r = results_[i];
+  if (r.is_bound && r.view.shape != shape)
+    throw GraphError("[bind] output '" + output(i).name + "': bound array has shape " + r.view.shape.text() +
+                     ", the result has " + shape.text() + "; bind an array of that shape");
+  r.view.dtype = output(i).type.dtype;
+  r.view.shape = shape;
+}
+
+const PlanValue& Run::output(size_t i) const {
+  const Plan& plan = executable_->plan();
+  return plan.values[plan.outputs[i]];
 }
 
 void Run::wait(int64_t timeout_ns) {

@@ -31,10 +31,12 @@ class Run : public Results {
   const std::vector<Result>& results() const { return results_; }
 
   // Results
-  void* place(size_t i, const Shape& shape, size_t bytes) override;
+  void* place(size_t i, size_t bytes) override;
+  void set_shape(size_t i, const Shape& shape) override;
 
  private:
   friend class Executable;
+  const PlanValue& output(size_t i) const;
   void record_wait(uint64_t start);
   void settle();  // after completion, once: gives back what the run held, keeps the first error
 

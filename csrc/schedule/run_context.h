@@ -77,8 +77,8 @@ class Frame {
   virtual ~Frame() = default;
   virtual void* input(ValueId root) = 0;
   // Memory of at least `bytes` for a root that outlives the segment. Throws OutOfMemoryError, GraphError (a bound
-  // result of another shape).
-  virtual void* place(ValueId root, const Shape& shape, size_t bytes) = 0;
+  // result of another size).
+  virtual void* place(ValueId root, size_t bytes) = 0;
 };
 
 }  // namespace asc

@@ -32,7 +32,7 @@ class Builder {
         schedule_->table[i] = const_cast<void*>(host->data());
         schedule_->kept.push_back(host);
       } else if (slot.kind == SlotKind::kOutput) {
-        schedule_->outputs.push_back({i, slot.value, resolver_.shape(slot.value), slot_bytes(i)});
+        schedule_->outputs.push_back({i, slot.value, slot_bytes(i)});
       }
     }
   }

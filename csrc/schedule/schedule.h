@@ -18,7 +18,6 @@ struct Schedule {
   struct OutputSlot {
     uint32_t slot;
     ValueId root;
-    Shape shape;  // of the root
     size_t bytes;
   };
   struct Published {  // a value that outlives the segment

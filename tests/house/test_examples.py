@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+import ascendsched
+
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -23,7 +25,10 @@ def blocks(document: str, language: str) -> list[str]:
 def test_python_example_of_the_readme_runs(tmp_path: Path) -> None:
     (example,) = blocks("README.md", "python")
     command = [sys.executable, "-c", example]
-    ran = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=240, check=False)
+    environment = os.environ | {"PYTHONPATH": str(Path(ascendsched.__file__).parents[1])}
+    ran = subprocess.run(
+        command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=240, check=False
+    )
     assert ran.returncode == 0, ran.stderr
     assert ran.stdout.strip()
 

@@ -140,6 +140,22 @@ def test_results_never_alias_inputs_constants_or_each_other(mode):
         assert again["shape"].tolist() == [3, 5]
 
 
+@pytest.mark.parametrize("mode", MODES)
+def test_a_result_that_is_a_view_has_its_own_shape(mode):
+    nodes = [h.make_node("Neg", ["x"], ["n"]), h.make_node("Unsqueeze", ["n", "axes"], ["y"])]
+    constants = {"axes": np.array([0, 2])}
+    exe = asc.compile(
+        onnx_models.model(nodes, [onnx_models.info("x", shape=["a"])], [onnx_models.info("y")], constants), mode=mode
+    )
+    for n in (3, 0, 3, 3):
+        assert exe(np.ones(n, np.float32)).shape == (1, n, 1)
+    y = np.zeros((1, 3, 1), np.float32)
+    exe.bind({"x": np.ones(3, np.float32)}, outputs={"y": y}).run()
+    assert (y == -1).all()
+    with pytest.raises(asc.GraphError, match=r"\[1, 3, 1\]"):
+        exe.bind({"x": np.ones(3, np.float32)}, outputs={"y": np.zeros(3, np.float32)}).run()
+
+
 def test_results_outlive_their_executable():
     result = asc.compile(onnx_models.mlp(), threads=1)(rows(4))
     assert np.isfinite(result).all()

@@ -60,8 +60,7 @@ struct HostTensor {
     return static_cast<const T*>(data());
   }
   bool same_value(const HostTensor& o) const {
-    return dtype == o.dtype && shape == o.shape &&
-           (buffer == o.buffer || std::memcmp(data(), o.data(), bytes()) == 0);
+    return dtype == o.dtype && shape == o.shape && (buffer == o.buffer || std::memcmp(data(), o.data(), bytes()) == 0);
   }
 };
 

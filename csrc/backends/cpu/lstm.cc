@@ -162,9 +162,7 @@ class LstmPass {
     return s_.rows;
   }
 
-  float* y_row(int64_t time, int64_t b) const {
-    return y_ + ((time * t_.directions + d_) * t_.batch + b) * t_.hidden;
-  }
+  float* y_row(int64_t time, int64_t b) const { return y_ + ((time * t_.directions + d_) * t_.batch + b) * t_.hidden; }
 
   void run_cells(int64_t step) {
     for (int64_t b = 0; b < t_.batch; ++b) {
@@ -185,9 +183,9 @@ class LstmPass {
   const Scratch& s_;
   const int d_;
   const float* x_;
-  const int32_t* lengths_;   // null: all steps
-  const float* peephole_;    // null: none
-  float* y_;                 // null: not wanted
+  const int32_t* lengths_;  // null: all steps
+  const float* peephole_;   // null: none
+  float* y_;                // null: not wanted
 };
 
 Status check_lengths(const LstmTiling& t, const int32_t* lengths, Worker& worker) {

@@ -177,15 +177,15 @@ std::shared_ptr<const Tiling> try_onednn(const TilingContext& ctx, const Product
     return nullptr;
   }
 }
-#endif
 
-// Where oneDNN pays: measured on AVX-512 machines. Below two million operations its call overhead shows; own kernels
-// reach the same speed on one thread as long as b stays in the second-level cache.
+// Where oneDNN pays, as measured: below two million operations its call overhead shows, and own kernels reach the same
+// speed on one thread while b stays in the second-level cache.
 bool wants_onednn(const TilingContext& ctx, const Product& p) {
   const double operations = 2.0 * static_cast<double>(p.m) * static_cast<double>(p.n) * static_cast<double>(p.k);
   if (!ctx.options().use_onednn || p.alpha != 1 || operations < 2e6 || p.m == 1 || p.n == 1) return false;
   return ctx.options().threads > 1 ? operations >= 8e6 : !prefers_rows(p.m, p.n, p.k);
 }
+#endif
 
 }  // namespace
 

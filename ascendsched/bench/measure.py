@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from ascendsched.bench.child import measure_cold
@@ -84,6 +85,9 @@ def _measure_case(
                 row.problem = f"'{difference.where}' differs from the reference by {difference.max_error:.2e}"
             else:
                 timed.append((row, call))
+    cpus, load = os.cpu_count() or 1, os.getloadavg()[0]
+    if load > cpus / 2:
+        case.notes.append(f"the machine is busy (load {load:.1f} on {cpus} CPUs): times vary, repeat when it is quiet")
     show(f"{case.shapes}: timing")
     for (row, _), times in zip(timed, time_in_turn([call for _, call in timed], rounds, threads), strict=True):
         row.p50_ms, row.p99_ms, row.runs = percentile(times, 0.5), percentile(times, 0.99), len(times)

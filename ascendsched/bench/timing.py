@@ -27,6 +27,8 @@ def time_in_turn(calls: Sequence[Callable[[], object]], rounds: int, threads: in
         With more than one, a pause precedes each block.
     """
     times: list[list[int]] = [[] for _ in calls]
+    if not calls:
+        return times
     with _no_garbage_collection():
         turns = [(call, _calls_per_block(call), own) for call, own in zip(calls, times, strict=True)]
         for _ in range(rounds):

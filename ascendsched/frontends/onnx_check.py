@@ -96,7 +96,7 @@ def check_model(model: str | os.PathLike[str] | bytes | onnx.ModelProto, device:
         if types and types[0] != "undefined" and types[0] not in entry.types:
             entry.types.append(types[0])
         if why_not:
-            entry.refused.append((node, why_not))
+            entry.refused.append((node, _bare(why_not, node)))
 
     assert isinstance(outline, _Outline)  # noqa: S101 - what the lambda above makes
     for op, node, types, why_not in _core.check_support(outline.core, device):
@@ -107,6 +107,12 @@ def check_model(model: str | os.PathLike[str] | bytes | onnx.ModelProto, device:
     for op, name, reason in shared.refused:
         note(op, name, reason, [])
     return [ops[op] for op in sorted(ops)]
+
+
+def _bare(reason: str, node: str) -> str:
+    """The reason without the place and the node, which stand beside it."""
+    _, found, rest = reason.partition(f"'{node}'")
+    return (rest.partition(": ")[2] if found else "") or reason
 
 
 class _TypeReader(TensorReader):

@@ -58,16 +58,13 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     weights = np.random.default_rng(0).standard_normal((8, 8), dtype=np.float32)
     nodes = [helper.make_node("MatMul", ["x", "w"], ["p"], "product"), helper.make_node("Tanh", ["p"], ["y"], "tanh")]
     model = save(tmp_path / "model.onnx", nodes, [x], {"w": weights})
-    save_model(
-        model, tmp_path / "external.onnx", save_as_external_data=True, location="weights.bin", size_threshold=0
-    )
+    save_model(model, tmp_path / "external.onnx", save_as_external_data=True, location="weights.bin", size_threshold=0)
     (tmp_path / "weights.bin").unlink()
     save(tmp_path / "old.onnx", [helper.make_node("Tanh", ["x"], ["y"])], [x], {}, opset=3)
     nodes = [helper.make_node("Hardmax", ["x"], ["p"], "peak"), helper.make_node("Det", ["p"], ["y"], "determinant")]
     save(tmp_path / "unknown.onnx", nodes, [x], {})
-    wide = helper.make_tensor_value_info("x", TensorProto.DOUBLE, [1, 1, 8])
-    window = {"w": np.ones((1, 1, 3))}
-    save(tmp_path / "untyped.onnx", [helper.make_node("Conv", ["x", "w"], ["y"], "filter")], [wide], window)
+    small = helper.make_tensor_value_info("x", TensorProto.INT8, ["batch", 8])
+    save(tmp_path / "int8.onnx", [helper.make_node("Erf", ["x"], ["y"], "error_function")], [small], {})
     index = helper.make_tensor_value_info("i", TensorProto.INT64, ["n"])
     save(tmp_path / "gather.onnx", [helper.make_node("Gather", ["w", "i"], ["y"], "rows")], [index], {"w": weights})
     command = tmp_path / "bin" / "ascendsched"
@@ -83,9 +80,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def said_by(block: Block, names: dict[str, Any]) -> str | None:
     """Runs a block; the error that it gives, as the page spells it, or None."""
     if block.language == "sh":
-        ran = subprocess.run(
-            ["bash", "-e", "-c", block.code], capture_output=True, text=True, timeout=240, check=False
-        )
+        ran = subprocess.run(["bash", "-e", "-c", block.code], capture_output=True, text=True, timeout=240, check=False)
         return ran.stderr.strip() or f"exit status {ran.returncode}" if ran.returncode else None
     try:
         with warnings.catch_warnings():

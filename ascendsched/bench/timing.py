@@ -9,6 +9,7 @@ from contextlib import contextmanager
 
 _BLOCK_NS = 10_000_000
 _MAX_CALLS = 200
+_CALIBRATIONS = 3
 _PAUSE_S = 0.003  # runtimes with threads spin a while after a run; the next one shall have the CPUs
 
 
@@ -51,10 +52,12 @@ def percentile(times: Sequence[int], share: float) -> float:
 
 
 def _calls_per_block(call: Callable[[], object]) -> int:
-    call()
-    begin = time.perf_counter_ns()
-    call()
-    return max(1, min(_MAX_CALLS, _BLOCK_NS // max(1, time.perf_counter_ns() - begin)))
+    best = _BLOCK_NS
+    for _ in range(_CALIBRATIONS):
+        begin = time.perf_counter_ns()
+        call()
+        best = min(best, max(1, time.perf_counter_ns() - begin))
+    return min(_MAX_CALLS, _BLOCK_NS // best)
 
 
 @contextmanager

@@ -27,7 +27,7 @@ def parse_pairs(values: Iterable[str], option: str) -> dict[str, str]:
     """["x=a", "y=b"] as a dictionary; a usage error where the "=" is missing or a name comes twice."""
     pairs: dict[str, str] = {}
     for text in values:
-        name, equals, value = text.rpartition("=")
+        name, equals, value = text.partition("=")
         if not equals or not name or not value:
             raise click.BadParameter(f"'{text}' is not NAME=VALUE", param_hint=option)
         if name in pairs:

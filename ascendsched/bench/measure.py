@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from ascendsched.bench.child import measure_cold
 from ascendsched.bench.difference import compare
-from ascendsched.bench.result import Bench, Case, Row
-from ascendsched.bench.runtimes import PEER, Array, Arrays, OnnxRuntime, Ours, Runtime, has_peer
+from ascendsched.bench.result import KEEP, Bench, Case, Row
+from ascendsched.bench.runtimes import PEER, Array, Arrays, OnnxRuntime, Ours, Runtime, has_peer, versions
 from ascendsched.bench.timing import percentile, time_in_turn
 from ascendsched.errors import AscendSchedError, UnsupportedError
 
@@ -44,7 +44,10 @@ def bench_model(
         Where ascendsched cannot run the model or the inputs do not fit it.
     """
     show(f"compiling {model}")
-    runtimes: dict[str, Runtime] = {mode: Ours(model, mode, threads) for mode in modes}
+    try:
+        runtimes: dict[str, Runtime] = {mode: Ours(model, mode, threads) for mode in modes}
+    except UnsupportedError as error:
+        raise UnsupportedError(f"{error}; {KEEP}") from None
     first = next(iter(runtimes.values()))
     assert isinstance(first, Ours)  # noqa: S101 - made above
     inputs = make_inputs(first)
@@ -64,7 +67,7 @@ def bench_model(
             show(f"{name}: memory of {runtime}")
             _add_cold(case, runtime, model, threads, feeds)
         cases.append(case)
-    return Bench(model, threads, _reference_name(runtimes), cases)
+    return Bench(model, threads, _reference_name(runtimes), cases, versions())
 
 
 def _measure_case(

@@ -19,7 +19,8 @@ LEGEND = (
 
 def print_report(bench: Bench, console: Console) -> None:
     """Prints everything, the verdict last."""
-    console.print(f"{bench.model}, {bench.threads} thread(s)")
+    versions = ", ".join(f"{name} {version}" for name, version in bench.versions.items())
+    console.print(f"{bench.model}, {bench.threads} thread(s); {versions}", soft_wrap=True)
     for case in bench.cases:
         console.print()
         console.print(_table(case))
@@ -47,7 +48,7 @@ def to_dict(bench: Bench) -> dict[str, Any]:
         }
         for case in bench.cases
     ]
-    head = {"model": bench.model, "threads": bench.threads, "reference": bench.reference}
+    head = {"model": bench.model, "threads": bench.threads, "reference": bench.reference, "versions": bench.versions}
     return {**head, "cases": cases, "verdict": bench.verdict}
 
 

@@ -97,12 +97,13 @@ class Case:
 
 @dataclass
 class Bench:
-    """All cases of a model."""
+    """All cases of a model, and the versions of what ran it."""
 
     model: str
     threads: int
     reference: str
     cases: list[Case]
+    versions: dict[str, str] = field(default_factory=dict)
 
     @property
     def is_wrong(self) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import importlib.util
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
@@ -9,6 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from ascendsched._version import __version__
 from ascendsched.errors import UnsupportedError
 
 Array = NDArray[Any]
@@ -95,6 +97,14 @@ class OnnxRuntime:
 def has_peer() -> bool:
     """Whether onnxruntime is installed."""
     return importlib.util.find_spec(PEER) is not None
+
+
+def versions() -> dict[str, str]:
+    """Of the runtimes that are installed."""
+    found = {"ascendsched": __version__}
+    if has_peer():
+        found[PEER] = importlib.metadata.version(PEER)
+    return found
 
 
 def create(runtime: str, model: str, threads: int) -> Runtime:

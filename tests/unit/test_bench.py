@@ -14,6 +14,7 @@ import pytest
 from click.testing import CliRunner, Result
 from rich.console import Console
 
+from ascendsched._version import __version__
 from ascendsched.bench import measure
 from ascendsched.bench.child import Cold, measure_cold, peak_bytes
 from ascendsched.bench.difference import compare
@@ -212,6 +213,7 @@ def test_bench_measures_every_mode_and_shape(mlp: Path) -> None:
             assert r["max_error"] < 1e-5
             assert r["bound"] or r["cold"]["peak_bytes"] > 0
     assert facts["verdict"]
+    assert facts["versions"]["ascendsched"] == __version__
 
 
 def test_bench_prints_a_table_and_the_verdict_without_control_characters(mlp: Path) -> None:
@@ -253,6 +255,17 @@ def test_wrong_results_are_not_timed_and_give_status_1(mlp: Path, monkeypatch: p
     assert result.exit_code == 1
     rows = json.loads(result.stdout)["cases"][0]["rows"]
     assert all("differs from the reference" in r["problem"] and r["p50_ms"] is None for r in rows)
+
+
+def test_a_model_that_we_do_not_support_stays_with_onnxruntime(tmp_path: Path) -> None:
+    path = tmp_path / "hardmax.onnx"
+    nodes = [onnx_models.h.make_node("Hardmax", ["x"], ["y"])]
+    proto = onnx_models.model(nodes, [onnx_models.info("x", shape=[2, 3])], [onnx_models.info("y")])
+    path.write_bytes(proto.SerializeToString())
+    result = invoke(str(path))
+    assert result.exit_code == 1
+    assert "Hardmax" in result.stderr
+    assert result.stderr.rstrip().endswith(KEEP)
 
 
 def test_results_whose_shape_depends_on_data_are_measured_too(tmp_path: Path) -> None:

@@ -52,15 +52,27 @@ def import_model(
     known_ops: Iterable[str],
 ) -> _Graph:
     """Do what `load` does, into any graph that has the building functions of ``_core.Graph``."""
-    proto, folder = _read(model)
-    opset = _opset(proto)
-    if proto.functions:
-        proto = inlined(proto)
+    proto, folder, opset = read_model(model)
     shared = ModelImport(proto, opset, known_ops, make_graph, TensorReader(folder))
     graph = Scope(shared, proto.graph).build()
     if shared.unknown:
         raise UnsupportedError(_unknown_operators(shared.unknown, opset))
     return cast(_Graph, graph)
+
+
+def read_model(
+    model: str | os.PathLike[str] | bytes | onnx.ModelProto,
+) -> tuple[onnx.ModelProto, Path | None, int]:
+    """Return the model with its functions inlined, the folder of its external data, and its opset.
+
+    Raises
+    ------
+    GraphError, UnsupportedError
+        As `load`.
+    """
+    proto, folder = _read(model)
+    opset = _opset(proto)
+    return inlined(proto) if proto.functions else proto, folder, opset
 
 
 def _read(model: str | os.PathLike[str] | bytes | onnx.ModelProto) -> tuple[onnx.ModelProto, Path | None]:

@@ -1,8 +1,14 @@
 #include "schedule/resolver.h"
 
+#include <algorithm>
 #include <cstring>
 
 namespace asc {
+namespace {
+
+constexpr size_t kMaxTensorBytes = size_t{1} << 47;  // the address space of a process
+
+}  // namespace
 
 Resolver::Resolver(const Plan& plan, ResolveContext& context) : plan_(plan), context_(context) {
   states_.resize(plan.values.size());
@@ -124,13 +130,26 @@ void Resolver::infer(const PlanNode& node, NodeMemo& memo) {
                    static_cast<int>(input_shapes_.size()), output_shapes_.data(),
                    static_cast<int>(output_shapes_.size()));
   node.op->infer_shape(ctx);
-  for (const Shape& s : output_shapes_) s.num_elements();  // throws on overflow before anything is sized by it
+  for (size_t i = 0; i < output_shapes_.size(); ++i) check_size(node, i);
   if (node.op->kind == OpKind::kDataDependent) {
     memo.bounds = output_shapes_;  // the sync point sets the shape itself
     return;
   }
   for (size_t i = 0; i < output_shapes_.size(); ++i)
     if (node.node.outputs[i] != kNoValue) set_shape(node.node.outputs[i], output_shapes_[i]);
+}
+
+// Before anything is sized by it: what no memory can hold is refused with the node's name, and sums of what is left
+// cannot overflow. Host values have a limit of their own.
+void Resolver::check_size(const PlanNode& node, size_t i) const {
+  const size_t bytes = static_cast<size_t>(output_shapes_[i].num_elements()) * size_of(node.output_types[i]);
+  const bool is_limited = context_.memory_limit_bytes && node.is_task();
+  const size_t limit = is_limited ? std::min(context_.memory_limit_bytes, kMaxTensorBytes) : kMaxTensorBytes;
+  if (__builtin_expect(bytes <= limit, 1)) return;
+  throw OutOfMemoryError("[resolve] " + node.node.op + " '" + node.node.name + "': output " + std::to_string(i) +
+                         " of shape " + output_shapes_[i].text() + " takes " + std::to_string(bytes) +
+                         " bytes, limit " + std::to_string(limit) +
+                         " bytes; raise memory_limit_bytes or run smaller inputs");
 }
 
 size_t Resolver::output_bytes(size_t s, size_t n, size_t i) const {

@@ -24,6 +24,7 @@ struct ResolveCounters {
 struct ResolveContext {
   const KernelRegistry* kernels = nullptr;
   const DeviceOptions* options = nullptr;
+  size_t memory_limit_bytes = 0;  // of the device; 0: none
   HostEvaluator* host = nullptr;
   TilingCache* tilings = nullptr;
   PackStore* packs = nullptr;
@@ -91,6 +92,7 @@ class Resolver {
   bool is_current(const PlanNode& node, const NodeMemo& memo) const;
   void gather_inputs(const PlanNode& node);
   void infer(const PlanNode& node, NodeMemo& memo);
+  void check_size(const PlanNode& node, size_t i) const;
   void compute_on_host(const PlanNode& node, NodeMemo& memo);
   void tile(const PlanNode& node, NodeMemo& memo);
   std::shared_ptr<const Tiling> find_tiling(const PlanNode& node, const NodeMemo& memo, const DeviceOptions& options);

@@ -147,7 +147,7 @@ void Resolver::check_size(const PlanNode& node, size_t i) const {
   const size_t limit = is_limited ? std::min(context_.memory_limit_bytes, kMaxTensorBytes) : kMaxTensorBytes;
   if (__builtin_expect(bytes <= limit, 1)) return;
   throw OutOfMemoryError("[resolve] " + node.node.op + " '" + node.node.name + "': output " + std::to_string(i) +
-                         " of shape " + output_shapes_[i].text() + " takes " + std::to_string(bytes) +
+                         " of shape " + output_shapes_[i].text() + " asked " + std::to_string(bytes) +
                          " bytes, limit " + std::to_string(limit) +
                          " bytes; raise memory_limit_bytes or run smaller inputs");
 }

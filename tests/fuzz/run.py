@@ -26,6 +26,7 @@ ROOT = Path(__file__).resolve().parents[2]
 ADDRESS_SPACE = 6 << 30
 RESIDENT = 3 << 30  # one case may take this much on top of the limit that it sets
 SECONDS = 20.0
+STARTUP_SECONDS = 120.0
 LOOP_SECONDS = 3.0  # loops may be endless; only their memory is judged then
 BATCH = 400  # cases to a process: memory that grows from case to case then shows
 
@@ -61,6 +62,7 @@ class Worker:
         self.seed, self.kind, self.next, self.last = seed, kind, first, last
         self.results: list[dict[str, Any]] = []
         self.is_loop = False
+        self._running: int | None = None
 
     def run(self) -> None:
         while self.next < self.last:
@@ -70,14 +72,12 @@ class Worker:
         command = [sys.executable, "-X", "faulthandler", "-m", "tests.fuzz.run", "--worker", self.kind]
         command += ["--seed", str(self.seed), "--first", str(self.next), "--last", str(self.last)]
         environment = dict(os.environ, OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1", PYTHONPATH=str(ROOT))
-        with subprocess.Popen(
-            command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=ROOT, env=environment, text=True
-        ) as p:
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=ROOT, env=environment) as p:
             running, is_late = self._follow(p)
             peak = _peak_bytes(p.pid) if is_late else 0
             if is_late:
                 p.kill()
-            errors = p.stderr.read()[-3000:] if p.stderr else ""
+            errors = p.stderr.read()[-3000:].decode(errors="replace") if p.stderr else ""
             p.wait()
         if running is not None:
             what = f"{'too slow' if is_late else f'died with status {p.returncode}'}, {peak} bytes"
@@ -87,28 +87,31 @@ class Worker:
             self.results.append({"end": running, "outcome": outcome, "finding": what + errors})
             self.next = running + 1
         elif p.returncode != 0:
-            raise SystemExit(f"the worker does not start: {errors}")
+            raise SystemExit(f"the worker does not start or end: status {p.returncode}: {errors}")
 
-    def _follow(self, p: subprocess.Popen[str]) -> tuple[int | None, bool]:
+    def _follow(self, p: subprocess.Popen[bytes]) -> tuple[int | None, bool]:
         """The case that was running when the output ended or time was up, and whether time was up."""
         assert p.stdout is not None
-        running = None
+        self._running, rest = None, b""
         with selectors.DefaultSelector() as selector:
             selector.register(p.stdout, selectors.EVENT_READ)
             while True:
                 seconds = LOOP_SECONDS if self.is_loop else SECONDS
-                if not selector.select(seconds if running is not None else 120):
-                    return running, True
-                line = p.stdout.readline()
-                if not line:
-                    return running, False
-                with contextlib.suppress(ValueError):
-                    message = json.loads(line)
-                    if "start" in message:
-                        running, self.is_loop = message["start"], message["loop"]
-                    else:
-                        self.results.append(message)
-                        self.next, running = message["end"] + 1, None
+                if not selector.select(seconds if self._running is not None else STARTUP_SECONDS):
+                    return self._running, True
+                data = os.read(p.stdout.fileno(), 1 << 16)
+                if not data:
+                    return self._running, False
+                *lines, rest = (rest + data).split(b"\n")
+                for line in lines:
+                    self._note(json.loads(line))
+
+    def _note(self, message: dict[str, Any]) -> None:
+        if "start" in message:
+            self._running, self.is_loop = message["start"], message["loop"]
+        else:
+            self.results.append(message)
+            self.next, self._running = message["end"] + 1, None
 
 
 def _peak_bytes(pid: int) -> int:

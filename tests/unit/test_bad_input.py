@@ -231,6 +231,14 @@ def test_scanned_outputs_of_an_endless_loop_end_at_the_limit(mode):
     assert exe(np.ones(256, F), np.int64(3))[0] == 8
 
 
+@pytest.mark.parametrize("mode", ["host", "sink"])
+def test_a_negative_trip_count_runs_no_iteration(mode):
+    exe = asc.compile(onnx_models.counted_loop(), mode=mode, threads=1)
+    got = exe.run({"x": np.ones(2, F), "trips": np.int64(-1)})
+    assert np.array_equal(got["a"], np.ones(2, F))
+    assert got["s"].shape[0] == 0
+
+
 def test_the_default_limit_comes_from_the_machine():
     limit = asc.Options().memory_limit_bytes
     assert limit == settings.default_memory_limit()

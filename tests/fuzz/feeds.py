@@ -34,7 +34,7 @@ def fitting(r: random.Random, inputs: list[TensorInfo], is_wild: bool = False) -
             elif d is None:
                 dims.append(r.choice([0, 1, 2, 3, 4] if is_wild else [1, 2, 3]))
             else:
-                dims.append(symbols.setdefault(d, r.choice([0, 1, 2, 3, 5] if is_wild else [1, 2, 3])))
+                dims.append(symbols.setdefault(d, r.choice([0, 1, 2, 3, 5, 40] if is_wild else [1, 2, 3, 3, 17])))
         if np.prod(dims, dtype=float) > 1e6:
             dims = [min(d, 2) for d in dims]
         feeds[info.name] = _values(r, numpy_type(info.dtype), dims, is_wild)

@@ -231,6 +231,25 @@ def test_scanned_outputs_of_an_endless_loop_end_at_the_limit(mode):
     assert exe(np.ones(256, F), np.int64(3))[0] == 8
 
 
+FLAGS = [
+    (single("ReduceSum", [X, np.array([0])], keepdims=2), "keepdims is 2"),
+    (single("ReduceMax", [X], noop_with_empty_axes=-1), "noop_with_empty_axes is -1"),
+    (single("ArgMax", [X], keepdims=99), "keepdims is 99"),
+    (single("TopK", [X, np.array([1])], outputs=2, largest=7), "largest is 7"),
+    (single("Reshape", [X, np.array([3, 2])], allowzero=-1), "allowzero is -1"),
+    (single("Gemm", [X, X], transB=3), "transB is 3"),
+    (single("MaxPool", [np.ones((1, 1, 4), F)], kernel_shape=[2], ceil_mode=-(2**40)), "ceil_mode is -1099511627776"),
+]
+
+
+@pytest.mark.parametrize(("model", "part"), FLAGS, ids=[part for _, part in FLAGS])
+def test_flags_that_are_neither_0_nor_1_are_refused(model, part):
+    exe = asc.compile(model, threads=1)
+    with pytest.raises(asc.GraphError) as error:
+        exe(np.ones([d if isinstance(d, int) else 2 for d in exe.inputs[0].shape], F))
+    refused(error, part, "expected 0 or 1")
+
+
 @pytest.mark.parametrize("mode", ["host", "sink"])
 def test_a_negative_trip_count_runs_no_iteration(mode):
     exe = asc.compile(onnx_models.counted_loop(), mode=mode, threads=1)

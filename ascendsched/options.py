@@ -126,7 +126,7 @@ def check_threads(value: object) -> int:
     """
     try:
         threads = int(value)  # type: ignore[call-overload]
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         threads = 0
     if not 1 <= threads <= 1024:
         raise PlanError(f"[options] threads: {value!r}; expected 1 to 1024")

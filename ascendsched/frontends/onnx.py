@@ -56,8 +56,11 @@ def import_model(
     opset = _opset(proto)
     if proto.functions:
         proto = inlined(proto)
-    shared = ModelImport(proto, opset, known_ops, make_graph, TensorReader(folder))
-    graph = Scope(shared, proto.graph).build()
+    try:
+        shared = ModelImport(proto, opset, known_ops, make_graph, TensorReader(folder))
+        graph = Scope(shared, proto.graph).build()
+    except RecursionError:
+        raise GraphError("[onnx] the bodies of the model's nodes are nested too deep; flatten them") from None
     if shared.unknown:
         raise UnsupportedError(_unknown_operators(shared.unknown, opset))
     return cast(_Graph, graph)

@@ -145,6 +145,28 @@ void take_bound(const PyExecutable& exe, const py::dict& outputs, std::vector<Te
   }
 }
 
+bool share_memory(const TensorView& a, const TensorView& b) {
+  const auto bytes = [](const TensorView& v) {
+    return v.data ? static_cast<uintptr_t>(v.shape.num_elements()) * size_of(v.dtype) : 0;
+  };
+  const auto first_a = reinterpret_cast<uintptr_t>(a.data), first_b = reinterpret_cast<uintptr_t>(b.data);
+  return bytes(a) && bytes(b) && first_a < first_b + bytes(b) && first_b < first_a + bytes(a);
+}
+
+// Kernels may write a result before they have read all of an input: in place would be silently wrong for most.
+void check_apart(const PyExecutable& exe, const Feeds& feeds, const std::vector<TensorView>& bound) {
+  const auto complain = [&](size_t i, const char* what, const py::str& other) {
+    throw GraphError("[bind] output '" + text_of(exe.output_names[i]) + "' shares memory with " + what + " '" +
+                     text_of(other) + "'; bind a buffer of its own");
+  };
+  for (size_t i = 0; i < bound.size(); ++i) {
+    for (size_t k = 0; k < feeds.views.size(); ++k)
+      if (share_memory(bound[i], feeds.views[k])) complain(i, "input", exe.input_names[k]);
+    for (size_t k = 0; k < i; ++k)
+      if (share_memory(bound[i], bound[k])) complain(i, "output", exe.output_names[k]);
+  }
+}
+
 py::list results_of(const Run& run, const std::vector<py::object>& bound_arrays) {
   py::list list;
   for (size_t i = 0; i < run.results().size(); ++i) {
@@ -327,6 +349,7 @@ void bind_executable(py::module_& m) {
              auto b = std::unique_ptr<PyBinding>(new PyBinding{self, &e, take_feeds(e, inputs), {}, {}});
              std::vector<py::object> held;
              take_bound(e, outputs, b->bound, held);
+             check_apart(e, b->feeds, b->bound);
              b->bound_arrays = by_position(e, outputs);
              return b;
            })

@@ -231,6 +231,77 @@ def test_scanned_outputs_of_an_endless_loop_end_at_the_limit(mode):
     assert exe(np.ones(256, F), np.int64(3))[0] == 8
 
 
+@pytest.mark.parametrize("offset", [0, 2])
+def test_bound_outputs_that_share_memory_with_an_input_or_each_other_are_refused(offset):
+    exe = asc.compile(single("Split", [X, np.array([1, 2])], outputs=2, axis=1), threads=1)
+    memory = np.zeros(20, F)
+    x, first, second = memory[:6].reshape(2, 3), memory[offset : offset + 2], memory[offset + 1 : offset + 5]
+    with pytest.raises(asc.GraphError) as error:
+        exe.bind({"i0": x}, {"o0": first.reshape(2, 1)})
+    refused(error, "'o0'", "input 'i0'")
+    with pytest.raises(asc.GraphError) as error:
+        exe.bind({"i0": X}, {"o0": first.reshape(2, 1), "o1": second.reshape(2, 2)})
+    refused(error, "'o1'", "output 'o0'")
+    memory[:6] = X.ravel()
+    apart = memory[6:8].reshape(2, 1)
+    exe.bind({"i0": x}, {"o0": apart}).run()
+    assert np.array_equal(apart, X[:, :1])
+
+
+def nested(depth):
+    """Depth bodies in one another, built in place: the parser would refuse them."""
+    model = onnx_models.model([], [info("x", shape=[2]), info("c", T.BOOL, [])], [info("o")])
+    graph = model.graph
+    for _ in range(depth):
+        outer = graph.node.add(op_type="If", input=["c"], output=["o"])
+        inner = onnx_models.body([h.make_node("Identity", ["x"], ["e"])], [], [info("e")])
+        outer.attribute.append(h.make_attribute("else_branch", inner))
+        attribute = outer.attribute.add(name="then_branch", type=onnx.AttributeProto.GRAPH)
+        attribute.g.output.add(name="o")
+        graph = attribute.g
+    graph.node.add(op_type="Identity", input=["x"], output=["o"])
+    return model
+
+
+@pytest.mark.parametrize("depth", [100, 1000])
+def test_bodies_nested_too_deep_are_refused(depth):
+    with pytest.raises(asc.GraphError) as error:
+        asc.compile(nested(depth))
+    refused(error, "nested", "flatten")
+
+
+@pytest.mark.parametrize(
+    ("use", "part"),
+    [
+        (lambda exe: exe.run(None), "NoneType"),
+        (lambda exe: exe.run("x"), "str"),
+        (lambda exe: exe.bind([X]), "list"),
+        (lambda exe: exe.bind({"x": X}, [X]), "list"),
+        (lambda exe: exe.bind({"x": X}, {"\ud800": X}), "not one of the model's"),
+        (lambda exe: exe.run_async({"x": X}).wait("soon"), "'soon'"),
+        (lambda exe: exe.run_async({"x": X}).wait(float("nan")), "nan"),
+        (lambda exe: exe.resize_caches(1 << 70, 0), "0 or more bytes"),
+        (lambda exe: exe.resize_caches("1", 0), "0 or more bytes"),
+    ],
+)
+def test_calls_with_other_kinds_of_arguments_are_refused(use, part):
+    exe = doubled()
+    with pytest.raises(asc.GraphError) as error:
+        use(exe)
+    refused(error, part)
+    assert np.array_equal(exe(X), 2 * X)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{"device": None}, {"device": "\ud800"}, {"mode": 5}, {"options": {}}, {"threads": "x"}, {"threads": float("inf")}],
+)
+def test_settings_of_other_kinds_are_refused(settings):
+    with pytest.raises(asc.PlanError) as error:
+        asc.compile(onnx_models.mlp(), **settings)
+    refused(error, *settings)
+
+
 FLAGS = [
     (single("ReduceSum", [X, np.array([0])], keepdims=2), "keepdims is 2"),
     (single("ReduceMax", [X], noop_with_empty_axes=-1), "noop_with_empty_axes is -1"),

@@ -51,9 +51,7 @@ const PlanValue& value_of(const PyExecutable& exe, const std::vector<ValueId>& v
 }
 
 // Subclasses of ndarray may mean something else by their bytes (masks, for one): normalize looks at them.
-bool is_plain_array(py::handle object) {
-  return Py_TYPE(object.ptr()) == py::detail::npy_api::get().PyArray_Type_;
-}
+bool is_plain_array(py::handle object) { return Py_TYPE(object.ptr()) == py::detail::npy_api::get().PyArray_Type_; }
 
 // For messages: names may be any object, and text without a UTF-8 form.
 std::string text_of(py::handle object) {

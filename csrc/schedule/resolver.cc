@@ -58,9 +58,23 @@ void Resolver::set_shape(ValueId v, const Shape& shape) {
 void Resolver::set_host(ValueId v, std::shared_ptr<const HostTensor> value) {
   ValueState& state = states_[v];
   if (state.host && state.host->same_value(*value)) return;
+  count_host_bytes(v, *value);
   if (state.host) context_.retired.push_back(std::move(state.host));
   state.host = std::move(value);
   state.stamp = ++clock_;
+}
+
+// One by one they are bounded by the host evaluator; a model with many would still end in the system's hands.
+void Resolver::count_host_bytes(ValueId v, const HostTensor& value) {
+  const std::shared_ptr<const HostTensor>& former = states_[v].host;
+  const size_t rest = context_.host_bytes - (former ? former->buffer->bytes() : 0);
+  const size_t total = rest + value.buffer->bytes();
+  if (context_.memory_limit_bytes && total > context_.memory_limit_bytes)
+    throw OutOfMemoryError("[resolve] value '" + plan_.values[v].name + "': asked " +
+                           std::to_string(value.buffer->bytes()) + " bytes on the host, other host values take " +
+                           std::to_string(rest) + " bytes, limit " + std::to_string(context_.memory_limit_bytes) +
+                           " bytes; raise memory_limit_bytes or run smaller inputs");
+  context_.host_bytes = total;
 }
 
 void Resolver::publish(ValueId v, const Shape& shape, const std::shared_ptr<const HostTensor>& host) {

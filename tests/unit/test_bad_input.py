@@ -302,6 +302,26 @@ def test_settings_of_other_kinds_are_refused(settings):
     refused(error, *settings)
 
 
+@pytest.mark.parametrize("mode", ["host", "sink"])
+def test_host_values_count_together_against_the_limit(mode):
+    nodes, constants = [], {}
+    for i in range(20):
+        constants[f"k{i}"] = np.array([i])
+        nodes += [
+            h.make_node("Add", ["s", f"k{i}"], [f"s{i}"]),
+            h.make_node("ConstantOfShape", [f"s{i}"], [f"c{i}"], value=h.make_tensor("v", T.INT64, [1], [1])),
+            h.make_node("ReduceMax", [f"c{i}"], [f"r{i}"], keepdims=1),
+        ]
+    nodes += [h.make_node("Sum", [f"r{i}" for i in range(20)], ["t"]), h.make_node("Expand", ["x", "t"], ["y"])]
+    inputs = [info("x", shape=[1]), info("s", T.INT64, [1])]
+    exe = executable(nodes, inputs, constants, mode=mode, memory_limit_bytes=LIMIT)
+    for _ in range(3):
+        with pytest.raises(asc.OutOfMemoryError) as error:
+            exe(np.ones(1, F), np.array([10_000]))
+        refused(error, "host values", "memory_limit_bytes")
+        assert exe(np.ones(1, F), np.array([100])).shape == (20,)
+
+
 FLAGS = [
     (single("ReduceSum", [X, np.array([0])], keepdims=2), "keepdims is 2"),
     (single("ReduceMax", [X], noop_with_empty_axes=-1), "noop_with_empty_axes is -1"),

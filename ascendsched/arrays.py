@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ascendsched.errors import GraphError
+from ascendsched.errors import AscendSchedError, GraphError, OutOfMemoryError
 
 _DLPACK_CPU = (1, 3, 11)  # kDLCPU, kDLCUDAHost, kDLROCMHost
 
@@ -29,22 +29,42 @@ def normalize(name: str, dtype: str, value: Any) -> np.ndarray[Any, Any]:
     Raises
     ------
     GraphError
-        For another element type, ragged lists, or data on another device.
+        For another element type, ragged lists, masked elements, data on another device, and whatever the caller's
+        object raises.
+    OutOfMemoryError
+        Where a copy does not fit the memory.
     """
     wanted = _dtype(dtype)
-    if isinstance(value, np.ndarray):
-        array = value
-    elif hasattr(value, "__dlpack__") and hasattr(value, "__dlpack_device__"):
-        array = _from_dlpack(name, value)
-    elif hasattr(value, "__array__") or hasattr(value, "dtype"):
-        array = np.asarray(value)
-    else:
-        array = _from_python(name, dtype, wanted, value)
-    if array.dtype.newbyteorder("=") != wanted:
+    try:
+        array = _as_array(name, dtype, wanted, value)
+        if array.dtype.newbyteorder("=") != wanted:
+            raise GraphError(
+                f"[run] input '{name}': expected {dtype}, got {array.dtype}; convert it with astype('{dtype}')"
+            )
+        return np.require(array.astype(wanted, copy=False, subok=False), requirements=["C", "A"])
+    except AscendSchedError:
+        raise
+    except MemoryError as e:
+        raise OutOfMemoryError(f"[run] input '{name}': no memory to copy it: {e}; pass a contiguous array") from e
+    except Exception as e:  # what a caller's own class raises while it is looked at
         raise GraphError(
-            f"[run] input '{name}': expected {dtype}, got {array.dtype}; convert it with astype('{dtype}')"
-        )
-    return np.require(array.astype(wanted, copy=False), requirements=["C", "A"])
+            f"[run] input '{name}': {type(value).__name__} is no usable array: {type(e).__name__}: {e}; "
+            "pass a NumPy array"
+        ) from e
+
+
+def _as_array(name: str, dtype: str, wanted: np.dtype[Any], value: Any) -> np.ndarray[Any, Any]:
+    if isinstance(value, np.ma.MaskedArray):
+        if np.ma.getmaskarray(value).any():
+            raise GraphError(f"[run] input '{name}': the array has masked elements; fill them with filled(value)")
+        return np.asarray(value)
+    if isinstance(value, np.ndarray):
+        return value
+    if hasattr(value, "__dlpack__") and hasattr(value, "__dlpack_device__"):
+        return _from_dlpack(name, value)
+    if hasattr(value, "__array__") or hasattr(value, "dtype"):
+        return np.asarray(value)
+    return _from_python(name, dtype, wanted, value)
 
 
 def _dtype(name: str) -> np.dtype[Any]:
@@ -57,10 +77,10 @@ def _dtype(name: str) -> np.dtype[Any]:
 
 
 def _from_dlpack(name: str, value: Any) -> np.ndarray[Any, Any]:
-    device = value.__dlpack_device__()
-    if int(device[0]) not in _DLPACK_CPU:
+    device = int(value.__dlpack_device__()[0])
+    if device not in _DLPACK_CPU:
         raise GraphError(
-            f"[run] input '{name}': its data is on another device (DLPack type {int(device[0])}); copy it to the CPU"
+            f"[run] input '{name}': its data is on another device (DLPack type {device}); copy it to the CPU"
         )
     if getattr(value, "requires_grad", False):
         value = value.detach()

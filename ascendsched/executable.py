@@ -82,6 +82,8 @@ class Run:
         AscendSchedError
             The first error of the run, by class, at every call.
         """
+        if timeout is not None and not isinstance(timeout, (int, float)):
+            raise GraphError(f"[wait] timeout: {timeout!r}; expected seconds or None")
         results = _typed(self._core.wait(timeout), self._types)
         return dict(zip(self._core.output_names, results, strict=True))
 
@@ -149,7 +151,7 @@ class Executable:
 
     def run(self, feeds: Mapping[str, Any]) -> dict[str, Array]:
         """Runs the model on inputs by name; results by name, in fresh arrays."""
-        results = self._core.run(feeds if type(feeds) is dict else dict(feeds))
+        results = self._core.run(feeds if type(feeds) is dict else _by_name("run", feeds))
         if self._has_bfloat16:
             return dict(zip(results, _typed(list(results.values()), self._types), strict=True))
         return results
@@ -160,7 +162,7 @@ class Executable:
         Launching itself happens on the calling thread, and blocks where the device's queue is full or where a shape
         depends on data that the device must compute first.
         """
-        return Run(self._core.run_async(dict(feeds)), self._types)
+        return Run(self._core.run_async(_by_name("run_async", feeds)), self._types)
 
     def bind(self, inputs: Mapping[str, Any], outputs: Mapping[str, Array] | None = None) -> Binding:
         """Fixes input and output buffers for repeated runs.
@@ -170,10 +172,11 @@ class Executable:
         inputs
             Arrays by name, read at every run; all inputs. Arrays that cannot be used in place are copied once, now.
         outputs
-            Writeable C-contiguous arrays by name, overwritten by every run of this binding. Results that are not
-            bound come back as fresh arrays.
+            Writeable C-contiguous arrays by name, overwritten by every run of this binding; they share memory with no
+            input and with no other output. Results that are not bound come back as fresh arrays.
         """
-        return Binding(self._core.bind(dict(inputs), dict(outputs or {})), [o.name for o in self._outputs], self._types)
+        core = self._core.bind(_by_name("bind", inputs), {} if outputs is None else _by_name("bind", outputs))
+        return Binding(core, [o.name for o in self._outputs], self._types)
 
     def explain(self) -> str:
         """Why the whole and each node run as they do."""
@@ -185,8 +188,11 @@ class Executable:
 
     def resize_caches(self, tiling_bytes: int, schedule_bytes: int) -> None:
         """Changes the bounds of the tiling cache and of each segment's schedule cache, between runs."""
-        if tiling_bytes < 0 or schedule_bytes < 0:
-            raise GraphError(f"[options] cache bounds are 0 or more bytes, got {tiling_bytes} and {schedule_bytes}")
+        for value in (tiling_bytes, schedule_bytes):
+            if not isinstance(value, int) or not 0 <= value < 1 << 63:
+                raise GraphError(
+                    f"[options] cache bounds are 0 or more bytes, got {tiling_bytes!r}, {schedule_bytes!r}"
+                )
         self._core.resize_caches(tiling_bytes, schedule_bytes)
 
     @contextmanager
@@ -212,6 +218,22 @@ class Executable:
 
     def __repr__(self) -> str:
         return f"<Executable {len(self._inputs)} inputs, {len(self._outputs)} outputs, mode {self._mode}>"
+
+
+def _by_name(where: str, arrays: Mapping[str, Any]) -> dict[str, Any]:
+    if not isinstance(arrays, Mapping):
+        raise GraphError(f"[{where}] arrays by name: got {type(arrays).__name__}; pass a dict such as {{'x': x}}")
+    return dict(arrays)
+
+
+def _check_names(device: object, mode: object, options: object) -> None:
+    for what, value in (("device", device), ("mode", mode)):
+        if not isinstance(value, str) or not value.isascii():
+            raise PlanError(
+                f"[compile] {what}: {value!r}; expected a name such as {'cpu' if what == 'device' else 'auto'}"
+            )
+    if options is not None and not isinstance(options, Options):
+        raise PlanError(f"[compile] options: {type(options).__name__}; expected ascendsched.Options(...)")
 
 
 def _typed(results: list[Array], types: list[str]) -> list[Array]:
@@ -259,6 +281,7 @@ def compile(
     DeviceUnavailableError
         For an unknown device.
     """
+    _check_names(device, mode, options)
     if isinstance(model, Graph):
         graph = model.core
     else:

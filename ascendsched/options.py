@@ -3,11 +3,50 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
+from functools import cache
+from pathlib import Path
 
 from ascendsched.errors import PlanError
 
 _PREFIX = "ASCENDSCHED_"
+
+
+@cache
+def default_memory_limit() -> int:
+    """Four fifths of the memory of the machine, or of the cgroup where that is less, in bytes; 0 where unknown."""
+    known = [limit for limit in (_machine_bytes(), *_cgroup_bytes()) if limit > 0]
+    return min(known) // 5 * 4 if known else 0
+
+
+def _machine_bytes() -> int:
+    try:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, OSError, ValueError):
+        return 0
+
+
+def _cgroup_bytes() -> list[int]:
+    """Memory limits of this process's cgroup and those around it, versions 2 and 1."""
+    root = Path("/sys/fs/cgroup")
+    files = [root / "memory.max", root / "memory" / "memory.limit_in_bytes"]
+    try:
+        for line in Path("/proc/self/cgroup").read_text(encoding="utf-8").splitlines():
+            _, controllers, path = line.split(":", 2)
+            own = Path(path.lstrip("/"))
+            if controllers == "":
+                files += [root / part / "memory.max" for part in (own, *own.parents)]
+            elif "memory" in controllers.split(","):
+                files += [root / "memory" / part / "memory.limit_in_bytes" for part in (own, *own.parents)]
+    except (OSError, ValueError):
+        pass
+    limits = []
+    for file in files:
+        try:
+            limits.append(int(file.read_text(encoding="ascii")))
+        except (OSError, ValueError):  # "max", or no such file
+            continue
+    return limits
 
 
 @dataclass(frozen=True)
@@ -22,7 +61,9 @@ class Options:
     schedule_cache_bytes
         Bound of the cache of loaded schedules, per segment; 0 turns it off, so that sink mode loads at every run.
     memory_limit_bytes
-        Bound of the device memory that the executable may use; 0: no bound.
+        Bound of the device memory that the executable may use, and of the results of one run; default: four fifths of
+        what the machine or the cgroup has (`default_memory_limit`). 0: no bound; a model that asks for more than there
+        is may then be ended by the operating system instead of by an `OutOfMemoryError`.
     memo
         Whether nodes remember their last inputs, so that only what changed is resolved again.
     onednn
@@ -31,17 +72,17 @@ class Options:
 
     tiling_cache_bytes: int = 32 << 20
     schedule_cache_bytes: int = 64 << 20
-    memory_limit_bytes: int = 0
+    memory_limit_bytes: int = field(default_factory=default_memory_limit)
     memo: bool = True
     onednn: bool = True
 
     def __post_init__(self) -> None:
-        for field in fields(self):
-            value = getattr(self, field.name)
-            kind = bool if isinstance(field.default, bool) else int
-            if not isinstance(value, kind) or value < 0:
+        for setting in fields(self):
+            value = getattr(self, setting.name)
+            kind = bool if isinstance(setting.default, bool) else int
+            if not isinstance(value, kind) or not 0 <= value < 1 << 63:
                 raise PlanError(
-                    f"[options] {field.name}: {value!r}; expected {'a bool' if kind is bool else '0 or more bytes'}"
+                    f"[options] {setting.name}: {value!r}; expected {'a bool' if kind is bool else '0 or more bytes'}"
                 )
 
 
@@ -54,15 +95,15 @@ def from_environment() -> Options:
         Where a variable does not hold a whole number.
     """
     changes: dict[str, int | bool] = {}
-    for field in fields(Options):
-        text = os.environ.get(_PREFIX + field.name.upper())
+    for setting in fields(Options):
+        text = os.environ.get(_PREFIX + setting.name.upper())
         if text is None:
             continue
         try:
             number = int(text)
         except ValueError as e:
-            raise PlanError(f"[options] {_PREFIX}{field.name.upper()}={text!r}; set it to a whole number") from e
-        changes[field.name] = bool(number) if isinstance(field.default, bool) else number
+            raise PlanError(f"[options] {_PREFIX}{setting.name.upper()}={text!r}; set it to a whole number") from e
+        changes[setting.name] = bool(number) if isinstance(setting.default, bool) else number
     return replace(Options(), **changes)  # type: ignore[arg-type]
 
 
@@ -85,7 +126,7 @@ def check_threads(value: object) -> int:
     """
     try:
         threads = int(value)  # type: ignore[call-overload]
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         threads = 0
     if not 1 <= threads <= 1024:
         raise PlanError(f"[options] threads: {value!r}; expected 1 to 1024")

@@ -53,8 +53,11 @@ def import_model(
 ) -> _Graph:
     """Do what `load` does, into any graph that has the building functions of ``_core.Graph``."""
     proto, folder, opset = read_model(model)
-    shared = ModelImport(proto, opset, known_ops, make_graph, TensorReader(folder))
-    graph = Scope(shared, proto.graph).build()
+    try:
+        shared = ModelImport(proto, opset, known_ops, make_graph, TensorReader(folder))
+        graph = Scope(shared, proto.graph).build()
+    except RecursionError:
+        raise GraphError("[onnx] the bodies of the model's nodes are nested too deep; flatten them") from None
     if shared.unknown:
         raise UnsupportedError(_unknown_operators(shared.unknown, opset))
     return cast(_Graph, graph)

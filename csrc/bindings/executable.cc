@@ -50,12 +50,28 @@ const PlanValue& value_of(const PyExecutable& exe, const std::vector<ValueId>& v
   return exe.core->plan().values[values[i]];
 }
 
+// Subclasses of ndarray may mean something else by their bytes (masks, for one): normalize looks at them.
+bool is_plain_array(py::handle object) { return Py_TYPE(object.ptr()) == py::detail::npy_api::get().PyArray_Type_; }
+
+// For messages: names may be any object, and text without a UTF-8 form.
+std::string text_of(py::handle object) {
+  try {
+    const py::str text(object);
+    return py::bytes(text.attr("encode")("utf-8", "backslashreplace")).cast<std::string>();
+  } catch (const py::error_already_set&) {
+    return "(an object without text)";
+  }
+}
+
 py::array take_array(const PyExecutable& exe, const PlanValue& value, py::handle object) {
-  if (py::isinstance<py::array>(object)) {
+  if (is_plain_array(object)) {
     py::array array = py::reinterpret_borrow<py::array>(object);
     if (is_usable(array, value.type.dtype)) return array;
   }
   py::array array = exe.normalize(value.name, name_of(value.type.dtype), object);
+  if (array.ndim() > kMaxRank)
+    throw GraphError("[run] input '" + value.name + "': rank " + std::to_string(array.ndim()) + " is above " +
+                     std::to_string(kMaxRank) + "; reshape it to fewer dimensions");
   if (!is_usable(array, value.type.dtype))
     throw GraphError("[run] input '" + value.name + "': not convertible to a contiguous array of " +
                      name_of(value.type.dtype));
@@ -78,7 +94,7 @@ void add_feed(const PyExecutable& exe, size_t i, py::handle object, Feeds& feeds
   for (const auto& item : given) {
     bool is_known = false;
     for (const py::str& n : exe.input_names) is_known = is_known || n.equal(item.first);
-    if (!is_known) surplus += (surplus.empty() ? "" : ", ") + py::str(item.first).cast<std::string>();
+    if (!is_known) surplus += (surplus.empty() ? "" : ", ") + text_of(item.first);
   }
   throw GraphError("[run] inputs do not fit:" + (missing.empty() ? "" : " missing " + missing + ";") +
                    (surplus.empty() ? "" : " unknown " + surplus + ";") + " the model takes " + known);
@@ -113,16 +129,38 @@ void take_bound(const PyExecutable& exe, const py::dict& outputs, std::vector<Te
   for (const auto& item : outputs) {
     size_t i = 0;
     while (i < exe.output_names.size() && !exe.output_names[i].equal(item.first)) ++i;
-    const std::string name = py::str(item.first).cast<std::string>();
+    const std::string name = text_of(item.first);
     if (i == exe.output_names.size()) throw GraphError("[bind] output '" + name + "' is not one of the model's");
     const DType dtype = value_of(exe, exe.core->plan().outputs, i).type.dtype;
     if (!py::isinstance<py::array>(item.second)) throw GraphError("[bind] output '" + name + "' must be a NumPy array");
     py::array array = py::reinterpret_borrow<py::array>(item.second);
     if (!is_usable(array, dtype) || !array.writeable())
       throw GraphError("[bind] output '" + name + "' must be a writeable, C-contiguous, aligned array of " +
-                       name_of(dtype) + ", got " + py::str(array.dtype()).cast<std::string>());
+                       name_of(dtype) + ", got " + text_of(array.dtype()));
     views[i] = view_of(array, dtype);
     held.push_back(std::move(array));
+  }
+}
+
+bool share_memory(const TensorView& a, const TensorView& b) {
+  const auto bytes = [](const TensorView& v) {
+    return v.data ? static_cast<uintptr_t>(v.shape.num_elements()) * size_of(v.dtype) : 0;
+  };
+  const auto first_a = reinterpret_cast<uintptr_t>(a.data), first_b = reinterpret_cast<uintptr_t>(b.data);
+  return bytes(a) && bytes(b) && first_a < first_b + bytes(b) && first_b < first_a + bytes(a);
+}
+
+// Kernels may write a result before they have read all of an input: in place would be silently wrong for most.
+void check_apart(const PyExecutable& exe, const Feeds& feeds, const std::vector<TensorView>& bound) {
+  const auto complain = [&](size_t i, const char* what, const py::str& other) {
+    throw GraphError("[bind] output '" + text_of(exe.output_names[i]) + "' shares memory with " + what + " '" +
+                     text_of(other) + "'; bind a buffer of its own");
+  };
+  for (size_t i = 0; i < bound.size(); ++i) {
+    for (size_t k = 0; k < feeds.views.size(); ++k)
+      if (share_memory(bound[i], feeds.views[k])) complain(i, "input", exe.input_names[k]);
+    for (size_t k = 0; k < i; ++k)
+      if (share_memory(bound[i], bound[k])) complain(i, "output", exe.output_names[k]);
   }
 }
 
@@ -309,6 +347,7 @@ void bind_executable(py::module_& m) {
              auto b = std::unique_ptr<PyBinding>(new PyBinding{self, &e, take_feeds(e, inputs), {}, {}});
              std::vector<py::object> held;
              take_bound(e, outputs, b->bound, held);
+             check_apart(e, b->feeds, b->bound);
              b->bound_arrays = by_position(e, outputs);
              return b;
            })

@@ -67,6 +67,15 @@ template <typename... Parts>
 [[noreturn, gnu::cold]] void fail_shape(const ShapeContext& ctx, const std::string& what);
 [[noreturn, gnu::cold]] void fail_unsupported(const ShapeContext& ctx, const std::string& what);
 
+// --- attributes -----------------------------------------------------------------------------------------------------
+
+// An attribute that is 0 or 1. Throws GraphError for other numbers: runtimes disagree on what they mean.
+inline bool flag(const ShapeContext& ctx, const char* name, bool fallback) {
+  const int64_t value = ctx.attr(name, fallback);
+  if (value != 0 && value != 1) fail_shape(ctx, message(name, " is ", value, "; expected 0 or 1"));
+  return value != 0;
+}
+
 // --- shapes ---------------------------------------------------------------------------------------------------------
 
 // Throws GraphError where a dimension is negative or the product of the non-zero ones exceeds kMaxElements, as NumPy

@@ -38,7 +38,7 @@ void infer_gemm(InferContext& ctx) {
   check_rank(ctx, 1, 2);
   const Shape& a = ctx.input(0);
   const Shape& b = ctx.input(1);
-  const int trans_a = ctx.attr("transA", 0) != 0, trans_b = ctx.attr("transB", 0) != 0;
+  const int trans_a = flag(ctx, "transA", false), trans_b = flag(ctx, "transB", false);
   const int64_t inner_a = a[1 - trans_a], inner_b = b[trans_b];
   if (inner_a != inner_b)
     ctx.fail(message("operands ", a, " (transA=", trans_a, ") and ", b, " (transB=", trans_b, "): inner dimensions ",

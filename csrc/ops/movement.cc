@@ -12,7 +12,7 @@ void infer_reshape(InferContext& ctx) {
   const Shape& x = ctx.input(0);
   const HostInts wanted(ctx, 1);
   if (wanted.size() > kMaxRank) fail_unsupported(ctx, message("rank ", wanted.size(), "; at most ", kMaxRank));
-  const bool allow_zero = ctx.attr("allowzero", 0) != 0;
+  const bool allow_zero = flag(ctx, "allowzero", false);
   Shape& out = ctx.output(0);
   out = Shape();
   int unknown = -1;

@@ -10,8 +10,8 @@ void infer_reduce(InferContext& ctx) {
   const Shape& x = ctx.input(0);
   uint32_t axes = 0;
   if (ctx.has_input(1)) axes = axis_mask(ctx, HostInts(ctx, 1), x.rank());
-  if (axes == 0 && ctx.attr("noop_with_empty_axes", 0) == 0) axes = (1u << x.rank()) - 1;
-  const bool keep_dims = ctx.attr("keepdims", 1) != 0;
+  if (axes == 0 && !flag(ctx, "noop_with_empty_axes", false)) axes = (1u << x.rank()) - 1;
+  const bool keep_dims = flag(ctx, "keepdims", true);
   Shape& out = ctx.output(0);
   out = Shape();
   for (int i = 0; i < x.rank(); ++i) {
@@ -26,7 +26,7 @@ void infer_arg_reduce(InferContext& ctx) {
   Shape out = ctx.input(0);
   const int axis = static_cast<int>(normalize_axis(ctx.attr("axis", 0), out.rank(), ctx));
   if (out[axis] == 0) ctx.fail(message("axis ", axis, " of ", out, " is empty and has no extreme element"));
-  if (ctx.attr("keepdims", 1) != 0)
+  if (flag(ctx, "keepdims", true))
     out[axis] = 1;
   else
     out.erase(axis);
@@ -41,6 +41,7 @@ void infer_cumsum(InferContext& ctx) {
 void infer_topk(InferContext& ctx) {
   Shape out = ctx.input(0);
   const int axis = static_cast<int>(normalize_axis(ctx.attr("axis", -1), out.rank(), ctx));
+  flag(ctx, "largest", true);
   const int64_t k = host_int(ctx, 1);
   if (k < 0 || k > out[axis])
     ctx.fail(message("K is ", k, " on axis ", axis, " of ", out, "; expected 0 to ", out[axis]));

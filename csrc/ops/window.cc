@@ -74,7 +74,7 @@ WindowGeometry window_geometry(const ShapeContext& ctx, const Shape& x, const in
   const AutoPad mode = read_auto_pad(ctx);
   int64_t pads[2 * kMaxSpatial];
   read_list(ctx, "pads", 2 * g.spatial, 0, 0, pads);
-  const bool is_ceil = is_pooling && ctx.attr("ceil_mode", 0) != 0;
+  const bool is_ceil = is_pooling && flag(ctx, "ceil_mode", false);
   for (int i = 0; i < g.spatial; ++i) {
     g.pad_begin[i] = pads[i];
     g.pad_end[i] = pads[g.spatial + i];

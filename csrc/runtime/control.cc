@@ -1,4 +1,5 @@
 // Control flow: the runtime drives bodies as levels of their own.
+#include <algorithm>
 #include <cstring>
 
 #include "runtime/level.h"
@@ -21,7 +22,7 @@ int64_t trip_count(const HostTensor& t, const PlanNode& node) {
   if (t.shape.num_elements() != 1)
     throw GraphError("[loop] Loop '" + node.node.name + "': trip count has shape " + t.shape.text() +
                      ", expected a scalar");
-  return int_values(t)[0];
+  return std::max<int64_t>(int_values(t)[0], 0);  // a negative one runs no iteration; it is not "no trip count"
 }
 
 // Per-iteration results of one scanned output.

@@ -16,7 +16,7 @@ TimedOptions parse_timed(const std::string& options) {
   if (options.empty()) return timed;
   char* end = nullptr;
   const double us = options.rfind("us=", 0) == 0 ? std::strtod(options.c_str() + 3, &end) : -1;
-  if (us < 0 || us > 60e6 || !end || *end || end == options.c_str() + 3)
+  if (!(us >= 0 && us <= 60e6) || !end || *end || end == options.c_str() + 3)
     throw DeviceError("[device] timed: option '" + options + "' is not understood; write timed:us=20");
   timed.task_ns = static_cast<int64_t>(us * 1000);
   return timed;

@@ -41,6 +41,7 @@ Executable::Executable(std::shared_ptr<const Plan> plan, const ExecutableOptions
   collect_nodes(*plan_, nodes_);
   context_.kernels = &device_->kernels();
   context_.options = &device_->options();
+  context_.memory_limit_bytes = device_->info().memory_limit_bytes;
   context_.host = &host_;
   context_.tilings = &tilings_;
   context_.packs = &packs_;

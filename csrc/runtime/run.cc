@@ -43,13 +43,24 @@ Run::~Run() {
 void* Run::place(size_t i, size_t bytes) {
   Result& r = results_[i];
   if (!r.is_bound) {
+    check_limit(i, bytes);
     r.fresh = std::make_shared<Buffer>(bytes);
+    fresh_bytes_ += bytes;
     r.view.data = r.fresh->data();
   } else if (bytes != static_cast<size_t>(r.view.shape.num_elements()) * size_of(r.view.dtype)) {
     throw GraphError("[bind] output '" + output(i).name + "': bound array has shape " + r.view.shape.text() +
                      ", the result takes " + std::to_string(bytes) + " bytes; bind an array of the result's shape");
   }
   return r.view.data;
+}
+
+// Fresh results are the caller's, but a run that asks for more than there is must fail before it touches the memory.
+void Run::check_limit(size_t i, size_t bytes) const {
+  const size_t limit = executable_->device_info().memory_limit_bytes;
+  if (limit == 0 || (bytes <= limit && fresh_bytes_ <= limit - bytes)) return;
+  throw OutOfMemoryError("[run] output '" + output(i).name + "': asked " + std::to_string(bytes) +
+                         " bytes, other results take " + std::to_string(fresh_bytes_) + " bytes, limit " +
+                         std::to_string(limit) + " bytes; raise memory_limit_bytes or run smaller inputs");
 }
 
 void Run::set_shape(size_t i, const Shape& shape) {

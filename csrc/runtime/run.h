@@ -37,6 +37,7 @@ class Run : public Results {
  private:
   friend class Executable;
   const PlanValue& output(size_t i) const;
+  void check_limit(size_t i, size_t bytes) const;  // throws OutOfMemoryError
   void record_wait(uint64_t start);
   void settle();  // after completion, once: gives back what the run held, keeps the first error
 
@@ -45,6 +46,7 @@ class Run : public Results {
   RunHoldings holdings_;
   std::vector<Result> results_;
   std::exception_ptr error_;
+  size_t fresh_bytes_ = 0;
   bool is_launched_ = false;  // the event will be signalled
   bool is_inline_ = false;    // executed on the launching thread
   bool is_settled_ = false;

@@ -1,8 +1,14 @@
 #include "schedule/resolver.h"
 
+#include <algorithm>
 #include <cstring>
 
 namespace asc {
+namespace {
+
+constexpr size_t kMaxTensorBytes = size_t{1} << 47;  // the address space of a process
+
+}  // namespace
 
 Resolver::Resolver(const Plan& plan, ResolveContext& context) : plan_(plan), context_(context) {
   states_.resize(plan.values.size());
@@ -52,9 +58,23 @@ void Resolver::set_shape(ValueId v, const Shape& shape) {
 void Resolver::set_host(ValueId v, std::shared_ptr<const HostTensor> value) {
   ValueState& state = states_[v];
   if (state.host && state.host->same_value(*value)) return;
+  count_host_bytes(v, *value);
   if (state.host) context_.retired.push_back(std::move(state.host));
   state.host = std::move(value);
   state.stamp = ++clock_;
+}
+
+// One by one they are bounded by the host evaluator; a model with many would still end in the system's hands.
+void Resolver::count_host_bytes(ValueId v, const HostTensor& value) {
+  const std::shared_ptr<const HostTensor>& former = states_[v].host;
+  const size_t rest = context_.host_bytes - (former ? former->buffer->bytes() : 0);
+  const size_t total = rest + value.buffer->bytes();
+  if (context_.memory_limit_bytes && total > context_.memory_limit_bytes)
+    throw OutOfMemoryError("[resolve] value '" + plan_.values[v].name + "': asked " +
+                           std::to_string(value.buffer->bytes()) + " bytes on the host, other host values take " +
+                           std::to_string(rest) + " bytes, limit " + std::to_string(context_.memory_limit_bytes) +
+                           " bytes; raise memory_limit_bytes or run smaller inputs");
+  context_.host_bytes = total;
 }
 
 void Resolver::publish(ValueId v, const Shape& shape, const std::shared_ptr<const HostTensor>& host) {
@@ -124,13 +144,26 @@ void Resolver::infer(const PlanNode& node, NodeMemo& memo) {
                    static_cast<int>(input_shapes_.size()), output_shapes_.data(),
                    static_cast<int>(output_shapes_.size()));
   node.op->infer_shape(ctx);
-  for (const Shape& s : output_shapes_) s.num_elements();  // throws on overflow before anything is sized by it
+  for (size_t i = 0; i < output_shapes_.size(); ++i) check_size(node, i);
   if (node.op->kind == OpKind::kDataDependent) {
     memo.bounds = output_shapes_;  // the sync point sets the shape itself
     return;
   }
   for (size_t i = 0; i < output_shapes_.size(); ++i)
     if (node.node.outputs[i] != kNoValue) set_shape(node.node.outputs[i], output_shapes_[i]);
+}
+
+// Before anything is sized by it: what no memory can hold is refused with the node's name, and sums of what is left
+// cannot overflow. Host values have a limit of their own.
+void Resolver::check_size(const PlanNode& node, size_t i) const {
+  const size_t bytes = static_cast<size_t>(output_shapes_[i].num_elements()) * size_of(node.output_types[i]);
+  const bool is_limited = context_.memory_limit_bytes && node.is_task();
+  const size_t limit = is_limited ? std::min(context_.memory_limit_bytes, kMaxTensorBytes) : kMaxTensorBytes;
+  if (__builtin_expect(bytes <= limit, 1)) return;
+  throw OutOfMemoryError("[resolve] " + node.node.op + " '" + node.node.name + "': output " + std::to_string(i) +
+                         " of shape " + output_shapes_[i].text() + " asked " + std::to_string(bytes) +
+                         " bytes, limit " + std::to_string(limit) +
+                         " bytes; raise memory_limit_bytes or run smaller inputs");
 }
 
 size_t Resolver::output_bytes(size_t s, size_t n, size_t i) const {

@@ -24,6 +24,8 @@ struct ResolveCounters {
 struct ResolveContext {
   const KernelRegistry* kernels = nullptr;
   const DeviceOptions* options = nullptr;
+  size_t memory_limit_bytes = 0;  // of the device, and of all host values together; 0: none
+  size_t host_bytes = 0;          // of the host values that the resolvers hold
   HostEvaluator* host = nullptr;
   TilingCache* tilings = nullptr;
   PackStore* packs = nullptr;
@@ -91,6 +93,8 @@ class Resolver {
   bool is_current(const PlanNode& node, const NodeMemo& memo) const;
   void gather_inputs(const PlanNode& node);
   void infer(const PlanNode& node, NodeMemo& memo);
+  void check_size(const PlanNode& node, size_t i) const;
+  void count_host_bytes(ValueId v, const HostTensor& value);  // throws OutOfMemoryError
   void compute_on_host(const PlanNode& node, NodeMemo& memo);
   void tile(const PlanNode& node, NodeMemo& memo);
   std::shared_ptr<const Tiling> find_tiling(const PlanNode& node, const NodeMemo& memo, const DeviceOptions& options);

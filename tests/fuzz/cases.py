@@ -1,0 +1,155 @@
+"""One case of the fuzzer: made from its number alone, then run; the outcome is a word, a finding is an exception."""
+
+from __future__ import annotations
+
+import random
+import resource
+from typing import Any
+
+import numpy as np
+import onnx
+
+import ascendsched as asc
+from tests.fuzz import feeds as feeding
+from tests.fuzz import mutate
+from tests.fuzz.seeds import seed_models
+
+LIMIT_BYTES = 64 << 20
+MODES = ("host", "sink")
+
+
+class FindingError(Exception):
+    """What should not be: results that differ between modes, memory without bound, an executable left unusable."""
+
+
+def source(kind: str, seed: int, index: int) -> tuple[random.Random, onnx.ModelProto]:
+    """The random numbers of a case and the model that it starts from."""
+    r = random.Random(f"{seed}:{kind}:{index}")
+    return r, r.choice(seed_models())
+
+
+def may_be_endless(model: onnx.ModelProto) -> bool:
+    """Whether the model has a loop: nothing bounds its time, only its memory."""
+    return any(n.op_type in ("Loop", "Scan") for g in mutate.graphs(model.graph) for n in g.node)
+
+
+def model_of(r: random.Random, model: onnx.ModelProto) -> onnx.ModelProto | bytes:
+    """The mutated model: one case in ten as damaged bytes."""
+    if r.random() < 0.1:
+        return mutate.damaged(r, model.SerializeToString())
+    return mutate.mutated(r, model)
+
+
+def options_of(r: random.Random) -> asc.Options:
+    return asc.Options() if r.random() < 0.1 else asc.Options(memory_limit_bytes=LIMIT_BYTES)
+
+
+def run_model_case(seed: int, index: int) -> str:
+    """Compiles and runs one mutated model in both modes."""
+    r, model = source("model", seed, index)
+    broken = model_of(r, model)
+    options = options_of(r)
+    outcomes = []
+    feed_seed = r.randrange(2**32)
+    for mode in MODES:
+        try:
+            exe = asc.compile(broken, mode=mode, threads=1 + index % 2, options=options)
+        except asc.AscendSchedError as e:
+            outcomes.append(f"compile {type(e).__name__}")
+            check_message(e)
+            continue
+        outcomes.append(_run_thrice(exe, random.Random(feed_seed)))
+    if outcomes[0] != outcomes[1]:
+        raise FindingError(f"host and sink mode differ: {str(outcomes[0])[:300]} and {str(outcomes[1])[:300]}")
+    return str(outcomes[0]).split(" [")[0]
+
+
+def _run_thrice(exe: asc.Executable, r: random.Random) -> str:
+    """The outcomes of three runs, results included, so that modes can be compared."""
+    words, digests = [], []
+    for is_wild in (False, True, False):
+        try:
+            results = exe.run(feeding.fitting(r, exe.inputs, is_wild))
+        except asc.AscendSchedError as e:
+            check_message(e)
+            words.append(type(e).__name__)
+        else:
+            words.append("ok")
+            digests.append(digest(results))
+    return f"run {','.join(sorted(set(words)))} [{','.join(words)}] {digests}"
+
+
+def digest(results: dict[str, np.ndarray]) -> list[Any]:
+    """Equal for equal bits: names, types, shapes and values, NaN being equal to NaN."""
+    found = []
+    for name, array in results.items():
+        values = array
+        if array.dtype.kind == "f" and array.size:
+            values = np.where(np.isnan(array), array.dtype.type(0.123), array)
+        found.append((name, str(array.dtype), array.shape, hash(np.ascontiguousarray(values).tobytes())))
+    return found
+
+
+def check_message(error: asc.AscendSchedError) -> None:
+    text = str(error)
+    if not text.startswith("[") or len(text) < 12:
+        raise FindingError(f"a message that says too little: {text!r}")
+
+
+class FeedCases:
+    """Executables of the seeds, reused from case to case: each must stay usable."""
+
+    def __init__(self) -> None:
+        self._cache: dict[tuple[int, str], asc.Executable] = {}
+
+    def run(self, seed: int, index: int) -> str:
+        """Runs one executable on mutated feeds, then on good ones."""
+        r, model = source("feed", seed, index)
+        mode = MODES[index % 2]
+        key = (id(model), mode)
+        exe = self._cache.get(key)
+        if exe is None:
+            options = asc.Options(memory_limit_bytes=LIMIT_BYTES)
+            try:
+                exe = self._cache[key] = asc.compile(model, mode=mode, threads=1, options=options)
+            except asc.UnsupportedError:  # a seed for later: model cases use it already
+                return "not supported"
+        good = feeding.fitting(r, exe.inputs)
+        expected = self._outcome(exe, good)
+        bad, is_same = feeding.mutated(r, good)
+        got = self._attempt(exe, bad, r)
+        if is_same and got != expected:
+            raise FindingError(f"the same values in another layout: {got} instead of {expected}")
+        self._outcome(exe, feeding.fitting(r, exe.inputs, True))
+        again = self._outcome(exe, good)
+        if again != expected:
+            raise FindingError(f"after a bad feed, good ones give {again} instead of {expected}")
+        return "same values" if is_same else got if isinstance(got, str) else "ok"
+
+    def _outcome(self, exe: asc.Executable, feeds: dict[Any, Any]) -> Any:
+        try:
+            return digest(exe.run(feeds))
+        except asc.AscendSchedError as e:
+            check_message(e)
+            return type(e).__name__
+
+    def _attempt(self, exe: asc.Executable, feeds: dict[Any, Any], r: random.Random) -> Any:
+        way = r.randrange(4)
+        try:
+            if way == 0:
+                return digest(exe.run_async(feeds).wait(15))
+            if way == 1:
+                return digest(exe.bind(feeds).run())
+            if way == 2 and list(feeds) == [i.name for i in exe.inputs]:
+                results = exe(*feeds.values())
+                results = results if isinstance(results, tuple) else (results,)
+                return digest(dict(zip([o.name for o in exe.outputs], results, strict=True)))
+            return digest(exe.run(feeds))
+        except asc.AscendSchedError as e:
+            check_message(e)
+            return type(e).__name__
+
+
+def peak_bytes() -> int:
+    """The most memory that this process ever had resident."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024

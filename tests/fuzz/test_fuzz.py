@@ -1,0 +1,24 @@
+"""The fuzzer at work for some seconds, each time with new mutations; `python -m tests.fuzz.run` is the long version."""
+
+from __future__ import annotations
+
+import os
+import random
+
+import pytest
+
+from tests.fuzz import run
+
+
+@pytest.mark.parametrize(("kind", "count"), [("model", 300), ("feed", 300)])
+def test_mutations_end_in_results_or_our_errors(kind, count, tmp_path):
+    seed = int(os.environ.get("ASCENDSCHED_FUZZ_SEED") or random.SystemRandom().randrange(2**31))
+    print(f"seed {seed}: python -m tests.fuzz.run --seed {seed} --kind {kind} --index N repeats a case")
+    assert run.run_all(seed, kind, count, tmp_path) == 0, f"seed {seed}"
+
+
+def test_a_case_is_its_number():
+    from tests.fuzz import cases
+
+    first, again = (cases.model_of(*cases.source("model", 3, 5)) for _ in range(2))
+    assert first == again

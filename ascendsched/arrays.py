@@ -31,7 +31,7 @@ def normalize(name: str, dtype: str, value: Any) -> np.ndarray[Any, Any]:
     GraphError
         For another element type, ragged lists, or data on another device.
     """
-    wanted = _dtype(dtype)
+    wanted = numpy_dtype(dtype)
     if isinstance(value, np.ndarray):
         array = value
     elif hasattr(value, "__dlpack__") and hasattr(value, "__dlpack_device__"):
@@ -41,11 +41,14 @@ def normalize(name: str, dtype: str, value: Any) -> np.ndarray[Any, Any]:
     else:
         array = _from_python(name, dtype, wanted, value)
     if array.dtype.newbyteorder("=") != wanted:
-        raise GraphError(f"[run] input '{name}': expected {dtype}, got {array.dtype}; convert it with astype('{dtype}')")
+        raise GraphError(
+            f"[run] input '{name}': expected {dtype}, got {array.dtype}; convert it with astype('{dtype}')"
+        )
     return np.require(array.astype(wanted, copy=False), requirements=["C", "A"])
 
 
-def _dtype(name: str) -> np.dtype[Any]:
+def numpy_dtype(name: str) -> np.dtype[Any]:
+    """NumPy's type for one of our names."""
     if name == "bfloat16":
         import ml_dtypes
 
@@ -57,7 +60,9 @@ def _dtype(name: str) -> np.dtype[Any]:
 def _from_dlpack(name: str, value: Any) -> np.ndarray[Any, Any]:
     device = value.__dlpack_device__()
     if int(device[0]) not in _DLPACK_CPU:
-        raise GraphError(f"[run] input '{name}': its data is on another device (DLPack type {int(device[0])}); copy it to the CPU")
+        raise GraphError(
+            f"[run] input '{name}': its data is on another device (DLPack type {int(device[0])}); copy it to the CPU"
+        )
     if getattr(value, "requires_grad", False):
         value = value.detach()
     try:
@@ -76,4 +81,6 @@ def _from_python(name: str, dtype: str, wanted: np.dtype[Any], value: Any) -> np
                 return converted
     except (ValueError, TypeError, OverflowError):
         pass
-    raise GraphError(f"[run] input '{name}': {type(value).__name__} does not convert to {dtype} without loss; pass an array")
+    raise GraphError(
+        f"[run] input '{name}': {type(value).__name__} does not convert to {dtype} without loss; pass an array"
+    )

@@ -25,7 +25,9 @@ OLDEST_OPSET = 7
 NEWEST_OPSET = 28  # every change of the operators up to here has its adapter, or needs none
 
 
-def load(model: str | os.PathLike[str] | bytes | onnx.ModelProto) -> _core.Graph:
+def load(
+    model: str | os.PathLike[str] | bytes | onnx.ModelProto, files: dict[Path, os.stat_result] | None = None
+) -> _core.Graph:
     """Return the graph of an ONNX model, in operators of the newest opset.
 
     Parameters
@@ -33,6 +35,8 @@ def load(model: str | os.PathLike[str] | bytes | onnx.ModelProto) -> _core.Graph
     model
         Path of a file (its external data are read from its folder, never from elsewhere), the bytes of one, or a
         ``ModelProto``, which is not changed.
+    files
+        Takes the files that were read, the model's own first, as they were then.
 
     Raises
     ------
@@ -43,27 +47,31 @@ def load(model: str | os.PathLike[str] | bytes | onnx.ModelProto) -> _core.Graph
     """
     from ascendsched import _core
 
-    return import_model(model, _core.Graph, _core.op_names())
+    return import_model(model, _core.Graph, _core.op_names(), files)
 
 
 def import_model(
     model: str | os.PathLike[str] | bytes | onnx.ModelProto,
     make_graph: Callable[[str], _Graph],
     known_ops: Iterable[str],
+    files: dict[Path, os.stat_result] | None = None,
 ) -> _Graph:
     """Do what `load` does, into any graph that has the building functions of ``_core.Graph``."""
-    proto, folder = _read(model)
+    files = {} if files is None else files
+    proto, folder = _read(model, files)
     opset = _opset(proto)
     if proto.functions:
         proto = inlined(proto)
-    shared = ModelImport(proto, opset, known_ops, make_graph, TensorReader(folder))
+    shared = ModelImport(proto, opset, known_ops, make_graph, TensorReader(folder, files))
     graph = Scope(shared, proto.graph).build()
     if shared.unknown:
         raise UnsupportedError(_unknown_operators(shared.unknown, opset))
     return cast(_Graph, graph)
 
 
-def _read(model: str | os.PathLike[str] | bytes | onnx.ModelProto) -> tuple[onnx.ModelProto, Path | None]:
+def _read(
+    model: str | os.PathLike[str] | bytes | onnx.ModelProto, files: dict[Path, os.stat_result]
+) -> tuple[onnx.ModelProto, Path | None]:
     """Return the model and the folder of its external data."""
     import onnx
 
@@ -78,6 +86,7 @@ def _read(model: str | os.PathLike[str] | bytes | onnx.ModelProto) -> tuple[onnx
         if not path.is_file():
             what = "is not a file" if path.exists() else "does not exist"
             raise GraphError(f"[onnx] '{path}' {what}; pass the path of an .onnx file")
+        files[path] = path.stat()
         data = path.read_bytes()
     except GraphError:
         raise

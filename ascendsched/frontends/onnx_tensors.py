@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -60,10 +61,13 @@ class TensorReader:
     ----------
     folder
         Folder of the model file, the only place where external data may lie; None for a model without a file.
+    files
+        Takes the files that are read, as they were then.
     """
 
-    def __init__(self, folder: Path | None) -> None:
+    def __init__(self, folder: Path | None, files: dict[Path, os.stat_result] | None = None) -> None:
         self._folder = folder
+        self._files = {} if files is None else files
         self._paths: dict[str, Path] = {}
 
     def read(self, proto: onnx.TensorProto, where: str) -> Tensor:
@@ -131,7 +135,7 @@ class TensorReader:
         location = entries.get("location", "")
         path = self._path(location, where)
         try:
-            size = path.stat().st_size
+            size = self._files.setdefault(path, path.stat()).st_size
             if not path.is_file():
                 raise GraphError(f"[onnx] {where}: external data '{location}' is not a file")
             # The size comes first: a damaged length must not make us allocate that much.

@@ -26,7 +26,7 @@ from ascendsched.errors import AscendSchedError, GraphError, OutOfMemoryError, P
 from ascendsched.executable import Executable, TensorInfo, build, compile
 from ascendsched.graph import Graph
 from ascendsched.options import Options
-from ascendsched.setup import Setup, SourceFile, hash_of
+from ascendsched.setup import Setup, SourceFile
 
 if TYPE_CHECKING:
     Model = str | os.PathLike[str] | bytes | Graph | Any
@@ -81,7 +81,11 @@ class _Saved:
             return None
         entries = self.meta["source"]["files"]
         paths = [own, *(own.parent / entry["path"] for entry in entries[1:])]
-        return tuple(SourceFile(p, e["bytes"], 0, e["hash"]) for p, e in zip(paths, entries, strict=True))
+        stamps = [tuple(int(part) for part in entry["stamp"]) for entry in entries]
+        return tuple(
+            SourceFile(p, (s[0], s[1], s[2], s[3], s[4]), e["hash"], e["settled"] is True)
+            for p, s, e in zip(paths, stamps, entries, strict=True)
+        )
 
     def difference(self, model: Path | None = None) -> str | None:
         """How the model's files differ from those that the executable was compiled from; None where they do not."""
@@ -90,7 +94,7 @@ class _Saved:
             return "the executable was compiled from a model in memory, to which no file can be compared"
         for file in files:
             try:
-                if file.path.stat().st_size != file.bytes or hash_of(file.path) != file.hash:
+                if not file.is_unchanged():
                     return f"'{file.path}' has changed"
             except (OSError, GraphError):
                 return f"'{file.path}' is not there"
@@ -187,8 +191,9 @@ def _describe(core: _core.Executable, setup: Setup, folder: Path) -> dict[str, A
             entries.append(
                 {
                     "path": str(file.path.relative_to(base)) if base else file.path.name,
-                    "bytes": file.bytes,
                     "hash": file.hash,
+                    "stamp": file.stamp,
+                    "settled": file.is_settled,
                 }
             )
         source = {"path": os.path.relpath(own, folder), "files": entries}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import os
 import struct
 from collections.abc import Callable
 from pathlib import Path
@@ -14,7 +15,7 @@ import onnx
 import pytest
 
 import ascendsched as asc
-from ascendsched import _core, store
+from ascendsched import _core, setup, store
 
 from . import onnx_models as models
 
@@ -283,6 +284,38 @@ def test_a_changed_model_is_never_ignored(saved: Path, caplog: pytest.LogCapture
     changed = asc.compile(path, threads=1).run(rows(3))
     assert same(asc.load(saved, model=path).run(rows(3)), changed)
     assert rebuilt(caplog)
+
+
+def test_a_change_that_keeps_size_and_time_is_noticed(saved: Path) -> None:
+    path = saved.parent / "model.onnx"
+    before, data = path.stat(), bytearray(path.read_bytes())
+    data[data.index(b"\x0a\x02w0") - 30] ^= 1  # a weight
+    path.write_bytes(data)
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+    with pytest.raises(asc.GraphError, match=r"has changed; pass model="):
+        asc.load(saved)
+
+
+def test_a_copied_model_is_the_same_model(saved: Path, caplog: pytest.LogCaptureFixture) -> None:
+    path = saved.parent / "model.onnx"
+    data = path.read_bytes()
+    path.unlink()
+    path.write_bytes(data)
+    assert asc.load(saved).stats()["warmups"] == 1
+    assert not rebuilt(caplog)
+
+
+@pytest.mark.parametrize("settled", [True, False])
+def test_only_a_stamp_that_had_settled_saves_reading_the_model(
+    settled: bool, saved: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(setup, "_SETTLED_NS", -1 if settled else 1 << 62)
+    asc.compile(saved.parent / "model.onnx", threads=1).save(saved)
+    read: list[Path] = []
+    whole = setup.hash_of
+    monkeypatch.setattr(setup, "hash_of", lambda path: read.append(path) or whole(path))
+    asc.load(saved)
+    assert bool(read) != settled
 
 
 def test_changed_external_data_are_noticed(tmp_path: Path) -> None:

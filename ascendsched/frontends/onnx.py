@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 import os
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -13,6 +14,7 @@ from ascendsched.frontends.onnx_functions import inlined
 from ascendsched.frontends.onnx_graph import Scope
 from ascendsched.frontends.onnx_import import ModelImport
 from ascendsched.frontends.onnx_tensors import TensorReader
+from ascendsched.frontends.onnx_wire import Weights, cut
 
 if TYPE_CHECKING:
     import onnx
@@ -58,11 +60,12 @@ def import_model(
 ) -> _Graph:
     """Do what `load` does, into any graph that has the building functions of ``_core.Graph``."""
     files = {} if files is None else files
-    proto, folder = _read(model, files)
+    weights = Weights()
+    proto, folder = _read(model, files, weights)
     opset = _opset(proto)
     if proto.functions:
         proto = inlined(proto)
-    shared = ModelImport(proto, opset, known_ops, make_graph, TensorReader(folder, files))
+    shared = ModelImport(proto, opset, known_ops, make_graph, TensorReader(folder, files, weights))
     graph = Scope(shared, proto.graph).build()
     if shared.unknown:
         raise UnsupportedError(_unknown_operators(shared.unknown, opset))
@@ -70,7 +73,7 @@ def import_model(
 
 
 def _read(
-    model: str | os.PathLike[str] | bytes | onnx.ModelProto, files: dict[Path, os.stat_result]
+    model: str | os.PathLike[str] | bytes | onnx.ModelProto, files: dict[Path, os.stat_result], weights: Weights
 ) -> tuple[onnx.ModelProto, Path | None]:
     """Return the model and the folder of its external data."""
     import onnx
@@ -78,7 +81,7 @@ def _read(
     if isinstance(model, onnx.ModelProto):
         return _checked(model, "model"), None
     if isinstance(model, (bytes, bytearray, memoryview)):
-        return _parsed(bytes(model), "bytes"), None
+        return _parsed(memoryview(bytes(model)), "bytes", weights), None
     if not isinstance(model, (str, os.PathLike)):
         raise GraphError(f"[onnx] a model is a path, bytes or a ModelProto, got {type(model).__name__}")
     path = Path(os.fsdecode(model))
@@ -87,20 +90,27 @@ def _read(
             what = "is not a file" if path.exists() else "does not exist"
             raise GraphError(f"[onnx] '{path}' {what}; pass the path of an .onnx file")
         files[path] = path.stat()
-        data = path.read_bytes()
+        data = _mapped(path)
     except GraphError:
         raise
     except (OSError, ValueError) as error:  # ValueError: a zero byte in the path
         raise GraphError(f"[onnx] cannot read '{path}': {error}; check its permissions") from None
-    return _parsed(data, f"'{path}'"), path.parent
+    return _parsed(data, f"'{path}'", weights), path.parent
 
 
-def _parsed(data: bytes, what: str) -> onnx.ModelProto:
+def _mapped(path: Path) -> memoryview:
+    with path.open("rb") as file:
+        if os.fstat(file.fileno()).st_size == 0:
+            return memoryview(b"")
+        return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+
+
+def _parsed(data: memoryview, what: str, weights: Weights) -> onnx.ModelProto:
     import onnx
 
     proto = onnx.ModelProto()
     try:
-        proto.ParseFromString(data)
+        proto.ParseFromString(bytes(cut(data, weights)))
     except Exception:  # protobuf's DecodeError, whose package has no type stubs
         raise GraphError(
             f"[onnx] {what} ({len(data)} bytes) is not an ONNX model, or is truncated; export or copy it again"

@@ -196,9 +196,9 @@ class Executable:
         GraphError
             For shapes that do not fit the model, and where it refuses zeros; give that input a value then.
         """
-        from ascendsched import store
+        from ascendsched.warmup import warm_up
 
-        store.warm_up(self._core, self._inputs, shapes, values or {})
+        warm_up(self._core, self._inputs, shapes, values or {})
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the compiled model, its settings and the shapes that ran last to a file for `load`.

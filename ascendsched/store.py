@@ -12,21 +12,18 @@ import logging
 import os
 import struct
 import tempfile
-from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import numpy as np
-
 from ascendsched import _core
 from ascendsched._version import __version__
-from ascendsched.arrays import numpy_dtype
-from ascendsched.errors import AscendSchedError, GraphError, OutOfMemoryError, PlanError, UnsupportedError
-from ascendsched.executable import Executable, TensorInfo, build, compile
+from ascendsched.errors import AscendSchedError, GraphError, PlanError, UnsupportedError
+from ascendsched.executable import Executable, build, compile
 from ascendsched.graph import Graph
 from ascendsched.options import Options
 from ascendsched.setup import Setup, SourceFile
+from ascendsched.warmup import check_shapes, recent_shapes, warm_again
 
 if TYPE_CHECKING:
     Model = str | os.PathLike[str] | bytes | Graph | Any
@@ -101,35 +98,6 @@ class _Saved:
         return None
 
 
-def warm_up(
-    core: _core.Executable,
-    inputs: Sequence[TensorInfo],
-    shapes: Iterable[Mapping[str, Sequence[int]]],
-    values: Mapping[str, Any],
-) -> None:
-    """Do what `Executable.warmup` does."""
-    known = {info.name for info in inputs}
-    for signature in shapes:
-        if unknown := sorted((set(signature) | set(values)) - known):
-            raise GraphError(f"[warmup] unknown inputs {unknown}; the model takes {sorted(known)}")
-        core.warm_up({info.name: _value(info, signature, values) for info in inputs})
-
-
-def _value(info: TensorInfo, signature: Mapping[str, Sequence[int]], values: Mapping[str, Any]) -> Any:
-    if info.name in values:
-        return values[info.name]
-    shape = signature.get(info.name, info.shape)
-    dims = [int(dim) for dim in shape or () if isinstance(dim, (int, np.integer))]
-    if shape is None or len(dims) != len(shape):
-        raise GraphError(f"[warmup] input '{info.name}': shape {shape} is no list of numbers; give every dimension")
-    try:
-        return np.zeros(dims, numpy_dtype(info.dtype))
-    except ValueError as error:
-        raise GraphError(f"[warmup] input '{info.name}': shape {tuple(shape)}: {error}") from None
-    except MemoryError:
-        raise OutOfMemoryError(f"[warmup] input '{info.name}': no memory for shape {tuple(shape)}") from None
-
-
 def save(core: _core.Executable, setup: Setup, path: str | os.PathLike[str]) -> None:
     """Do what `Executable.save` does."""
     target = Path(os.path.abspath(os.fsdecode(path)))
@@ -197,11 +165,6 @@ def _describe(core: _core.Executable, setup: Setup, folder: Path) -> dict[str, A
                 }
             )
         source = {"path": os.path.relpath(own, folder), "files": entries}
-    names = [name for name, _, _ in core.inputs]
-    shapes = [
-        {name: {"shape": shape, "value": None if value is None else value.hex()} for name, (shape, value) in run}
-        for run in (list(zip(names, signature, strict=True)) for signature in _core.hot_shapes(core))
-    ]
     return {
         "schema": _SCHEMA,
         "version": __version__,
@@ -211,7 +174,7 @@ def _describe(core: _core.Executable, setup: Setup, folder: Path) -> dict[str, A
         "threads": setup.threads,
         "options": None if setup.options is None else asdict(setup.options),
         "source": source,
-        "shapes": shapes,
+        "shapes": recent_shapes(core),
     }
 
 
@@ -260,7 +223,7 @@ def load(
     except _UnusableError as reason:
         exe = _rebuild(place, saved, model, str(reason), changes)
     if warm and saved is not None:
-        _warm(exe, saved.meta["shapes"])
+        warm_again(exe._core, exe.inputs, saved.meta["shapes"])
     return exe
 
 
@@ -310,11 +273,7 @@ def _check_meta(meta: Any) -> None:
         for entry in meta["source"]["files"]:
             if not (isinstance(entry["path"], str) and isinstance(entry["hash"], str)):
                 raise TypeError
-    for signature in meta["shapes"]:
-        for entry in signature.values():
-            if not all(isinstance(dim, int) and dim >= 0 for dim in entry["shape"]):
-                raise ValueError
-            bytes.fromhex(entry["value"] or "")
+    check_shapes(meta["shapes"])
 
 
 def _check(saved: _Saved, model: Model | None) -> None:
@@ -363,18 +322,3 @@ def _rebuild(
     _LOG.warning("[load] '%s' is not used: %s; compiling the model instead, save it again", place, reason)
     setup = replace(saved.setup() if saved is not None else Setup("cpu", "auto", None, None), **changes)
     return compile(model, setup.device, setup.mode, setup.threads, setup.options)
-
-
-def _warm(exe: Executable, shapes: list[dict[str, Any]]) -> None:
-    """Warm up for saved shapes, the most recent one last; one that no longer fits is skipped."""
-    types = {info.name: info.dtype for info in exe.inputs}
-    for signature in reversed(shapes):
-        try:
-            values = {
-                name: np.frombuffer(bytes.fromhex(entry["value"]), numpy_dtype(types[name])).reshape(entry["shape"])
-                for name, entry in signature.items()
-                if entry["value"] is not None
-            }
-            exe.warmup([{name: entry["shape"] for name, entry in signature.items()}], values)
-        except (AscendSchedError, KeyError, ValueError) as error:
-            _LOG.warning("[load] not warmed up for %s: %s", signature, error)

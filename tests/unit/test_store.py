@@ -1,4 +1,4 @@
-"""Warm-up, saved executables, and what becomes of files that are damaged or stale."""
+"""Saved executables, and what becomes of files that are damaged or stale."""
 
 from __future__ import annotations
 
@@ -135,45 +135,6 @@ def test_equal_constants_are_stored_once(tmp_path: Path) -> None:
     assert len(_core.graph_bytes(asc.compile(g)._core)[1]) == 1
 
 
-def test_warmup_loads_the_schedule_in_mode_auto(tmp_path: Path) -> None:
-    exe = asc.compile(small_mlp(), mode="auto", threads=1)
-    exe.warmup([{"x": (5, 8)}, {"x": (2, 8)}])
-    before = exe.stats()
-    assert (before["warmups"], before["runs"], before["loads"]) == (2, 0, 2)
-    exe.run(rows(5))
-    exe.run(rows(2))
-    after = exe.stats()
-    assert (after["loads"], after["launches"]) == (2, before["launches"])
-
-
-def test_warmup_fills_the_tiling_cache_in_host_mode() -> None:
-    exe = asc.compile(small_mlp(), mode="host", threads=1)
-    exe.warmup([{"x": (5, 8)}])
-    before = exe.stats()["tiling_misses"]
-    exe.run(rows(5))
-    assert exe.stats()["tiling_misses"] == before > 0
-
-
-def test_warmup_takes_values_for_inputs_whose_contents_matter() -> None:
-    exe = asc.compile(models.counted_loop(), threads=1)
-    exe.warmup([{"x": (2,)}], values={"trips": np.int64(3)})
-    assert exe.stats()["warmups"] == 1
-
-
-@pytest.mark.parametrize(
-    ("shapes", "text"),
-    [
-        ({"y": (1, 8)}, "unknown inputs"),
-        ({"x": (1, 7)}, "dim 1 is 8"),
-        ({}, "every dimension"),
-        ({"x": (-1, 8)}, "negative"),
-    ],
-)
-def test_warmup_refuses_shapes_that_do_not_fit(shapes: dict[str, Any], text: str) -> None:
-    with pytest.raises(asc.GraphError, match=text):
-        asc.compile(small_mlp(), threads=1).warmup([shapes])
-
-
 def test_a_loaded_executable_is_warm_for_the_shapes_that_ran(saved: Path) -> None:
     exe = asc.load(saved)
     stats = exe.stats()
@@ -191,15 +152,6 @@ def test_contents_that_shapes_depend_on_are_kept(tmp_path: Path) -> None:
     ((x, trips),) = _core.hot_shapes(asc.load(tmp_path / "m.asc")._core)
     assert x == ((2,), None)
     assert trips == ((), np.int64(4).tobytes())
-
-
-def test_the_shapes_kept_are_bounded_and_the_latest() -> None:
-    exe = asc.compile(small_mlp(), threads=1)
-    for count in [*range(1, 40), 30]:
-        exe.run(rows(count))
-    kept = [signature[0][0][0] for signature in _core.hot_shapes(exe._core)]
-    assert kept[:3] == [30, 39, 38]
-    assert len(kept) == len(set(kept)) == 16
 
 
 def test_settings_are_kept_and_can_be_replaced(tmp_path: Path) -> None:

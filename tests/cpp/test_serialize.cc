@@ -91,7 +91,7 @@ TEST_CASE("a graph survives being bytes") {
   CHECK(r.value(0).type.text() == "float32[3, n, ?]");
   CHECK(r.value(1).constant->same_value(*g.value(1).constant));
   CHECK(r.value(2).constant->same_value(*g.value(2).constant));
-  CHECK_FALSE(r.value(3).constant);
+  CHECK(r.value(3).constant.get() == nullptr);
   CHECK(r.inputs() == g.inputs());
   CHECK(r.outputs() == g.outputs());
   REQUIRE(r.nodes().size() == 1);
@@ -100,7 +100,7 @@ TEST_CASE("a graph survives being bytes") {
   CHECK(n.attributes.text() == g.nodes()[0].attributes.text());
   CHECK(n.attributes.get_string("s", "").size() == 9);
   const Graph& inner = *n.attributes.get_graph("g");
-  CHECK(inner.value(1).constant == r.value(1).constant);  // equal contents are stored once
+  CHECK(inner.value(1).constant.get() == r.value(1).constant.get());  // equal contents are stored once
   CHECK(asc::serialize(r).structure == stored.structure);
 }
 
@@ -111,7 +111,7 @@ TEST_CASE("constants stay in the bytes and keep their owner") {
   const Graph r = stored.read(stored.structure);
   const char* begin = static_cast<const char*>(stored.data->data());
   stored.data.reset();
-  CHECK(r.value(1).constant->data() == begin);
+  CHECK(static_cast<const char*>(r.value(1).constant->data()) - begin == 0);
   CHECK(r.value(1).constant->as<float>()[2] == 3);
 }
 

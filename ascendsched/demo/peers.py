@@ -19,8 +19,8 @@ def _onnxruntime() -> Any:
     return importlib.import_module("onnxruntime")
 
 
-def create_session(model: bytes, threads: int) -> Any:
-    """A session on the CPU with as many threads as our rows have."""
+def create_session(model: bytes | str, threads: int) -> Any:
+    """A session on the CPU for a model's bytes or path, with as many threads as our rows have."""
     onnxruntime = _onnxruntime()
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads

@@ -109,7 +109,9 @@ class Graph:
         if value is None:
             return -1
         if not isinstance(value, Tensor) or value._graph is not self:
-            raise GraphError(f"[graph] {value!r} is not a value of graph '{self.core.name}'; use what its methods return")
+            raise GraphError(
+                f"[graph] {value!r} is not a value of graph '{self.core.name}'; use what its methods return"
+            )
         return value._id
 
     def _fresh(self, stem: str) -> str:

@@ -14,7 +14,8 @@ from ascendsched.errors import AscendSchedError
 COMMANDS = {
     "demo": "Measure host and sink scheduling of a small decoder and ResNet-18, here and now.",
     "run": "Run an ONNX model and time it.",
-    "plan": "Show what a model is compiled to, and why.",
+    "bench": "Compare a model here and in onnxruntime.",
+    "plan": "Show what a model is compiled to, and why, or whether it is supported.",
     "info": "Show what a bug report needs.",
 }
 

@@ -1,4 +1,4 @@
-"""Inputs for `ascendsched run`: arrays from files, or random ones of the declared or given shapes."""
+"""Inputs for `ascendsched run` and `bench`: arrays from files, or random ones of the declared or given shapes."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def parse_pairs(values: Iterable[str], option: str) -> dict[str, str]:
     """["x=a", "y=b"] as a dictionary; a usage error where the "=" is missing or a name comes twice."""
     pairs: dict[str, str] = {}
     for text in values:
-        name, equals, value = text.rpartition("=")
+        name, equals, value = text.partition("=")
         if not equals or not name or not value:
             raise click.BadParameter(f"'{text}' is not NAME=VALUE", param_hint=option)
         if name in pairs:
@@ -36,7 +36,7 @@ def parse_pairs(values: Iterable[str], option: str) -> dict[str, str]:
     return pairs
 
 
-def parse_shape(text: str, name: str) -> tuple[int, ...]:
+def parse_shape(text: str, name: str, option: str = "--shape") -> tuple[int, ...]:
     """ "1,3,224,224" as a tuple; "()" is a scalar."""
     if text == "()":
         return ()
@@ -44,18 +44,23 @@ def parse_shape(text: str, name: str) -> tuple[int, ...]:
         shape = tuple(int(part) for part in text.replace("x", ",").split(","))
     except ValueError:
         message = f"shape of '{name}' must be like 1,3,224,224: '{text}'"
-        raise click.BadParameter(message, param_hint="--shape") from None
+        raise click.BadParameter(message, param_hint=option) from None
     if any(dim < 0 for dim in shape):
-        raise click.BadParameter(f"shape of '{name}' has a negative dimension: '{text}'", param_hint="--shape")
+        raise click.BadParameter(f"shape of '{name}' has a negative dimension: '{text}'", param_hint=option)
     return shape
 
 
 def make_inputs(
-    declared: Iterable[Declared], files: Mapping[str, str], shapes: Mapping[str, str], seed: int
+    declared: Iterable[Declared],
+    files: Mapping[str, str],
+    shapes: Mapping[str, str],
+    seed: int,
+    option: str = "--shape",
 ) -> tuple[dict[str, NDArray[Any]], list[str]]:
     """Arrays for every input, and notes on what was assumed.
 
     A symbol that one given shape fixes holds for the other inputs too; dimensions that nothing fixes become 1.
+    `option` is the one that gives shapes, for messages.
 
     Raises
     ------
@@ -67,10 +72,10 @@ def make_inputs(
         if name not in wanted:
             raise GraphError(f"[run] the model has no input '{name}'; its inputs are {', '.join(wanted) or 'none'}")
     given = {name: _load(path, name) for name, path in files.items()}
-    fixed: dict[str, tuple[int, ...]] = {name: parse_shape(text, name) for name, text in shapes.items()}
+    fixed: dict[str, tuple[int, ...]] = {name: parse_shape(text, name, option) for name, text in shapes.items()}
     for name, array in given.items():
         if fixed.setdefault(name, array.shape) != array.shape:
-            raise GraphError(f"[run] '{name}': --shape says {fixed[name]}, the file holds {array.shape}; drop one")
+            raise GraphError(f"[run] '{name}': {option} says {fixed[name]}, the file holds {array.shape}; drop one")
     symbols = _bind_symbols(wanted, fixed)
     random, notes = np.random.default_rng(seed), []
     arrays: dict[str, NDArray[Any]] = {}
@@ -82,7 +87,7 @@ def make_inputs(
         if shape is None:
             shape, assumed = _default_shape(item, symbols)
             if assumed:
-                notes.append(f"'{name}': {assumed} taken as 1; set it with --shape {name}=…")
+                notes.append(f"'{name}': {assumed} taken as 1; set it with {option} {name}=…")
         arrays[name] = random_array(random, item.dtype, shape)
     return arrays, notes
 

@@ -11,13 +11,24 @@ from ascendsched.cli.common import describe_shape, json_option, model_options, p
 
 @click.command("plan")
 @click.argument("model")
+@click.option("--check", "checks", is_flag=True, help="Only say which operators are supported; 1 if not all are.")
 @model_options
 @json_option
-def command(model: str, device: str, mode: str, threads: int | None, as_json: bool) -> None:
+@click.pass_context
+def command(
+    ctx: click.Context, model: str, checks: bool, device: str, mode: str, threads: int | None, as_json: bool
+) -> None:
     """Show the plan of the ONNX file MODEL, and why it runs as it does.
+
+    With --check nothing is compiled or run: the model is judged by its operators and element types, and its weights
+    are not read. The exit status is 0 where all of it is supported, and 1 where not.
 
     Example: ascendsched plan model.onnx --mode sink
     """
+    if checks:
+        from ascendsched.cli.check import check
+
+        ctx.exit(0 if check(model, device, as_json) else 1)
     import ascendsched as asc  # --help must not load the core
 
     executable = asc.compile(model, device=device, mode=mode, threads=threads)

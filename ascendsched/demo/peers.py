@@ -20,7 +20,7 @@ def _onnxruntime() -> Any:
 
 
 def create_session(model: bytes | str, threads: int) -> Any:
-    """A session on the CPU for a model's bytes or path, with as many threads as our rows have."""
+    """A session of a model or its path, on the CPU with as many threads as our rows have."""
     onnxruntime = _onnxruntime()
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads

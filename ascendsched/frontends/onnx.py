@@ -59,12 +59,8 @@ def import_model(
     files: dict[Path, os.stat_result] | None = None,
 ) -> _Graph:
     """Do what `load` does, into any graph that has the building functions of ``_core.Graph``."""
-    files = {} if files is None else files
     weights = Weights()
-    proto, folder = _read(model, files, weights)
-    opset = _opset(proto)
-    if proto.functions:
-        proto = inlined(proto)
+    proto, folder, opset = read_model(model, files, weights)
     shared = ModelImport(proto, opset, known_ops, make_graph, TensorReader(folder, files, weights))
     graph = Scope(shared, proto.graph).build()
     if shared.unknown:
@@ -72,8 +68,34 @@ def import_model(
     return cast(_Graph, graph)
 
 
+def read_model(
+    model: str | os.PathLike[str] | bytes | onnx.ModelProto,
+    files: dict[Path, os.stat_result] | None = None,
+    weights: Weights | None = None,
+) -> tuple[onnx.ModelProto, Path | None, int]:
+    """Return the model with its functions inlined, the folder of its external data, and its opset.
+
+    Parameters
+    ----------
+    model, files
+        As for `load`.
+    weights
+        Takes the contents of large initializers, which are not in the model then; None: they stay there.
+
+    Raises
+    ------
+    GraphError, UnsupportedError
+        As `load`.
+    """
+    proto, folder = _read(model, {} if files is None else files, weights)
+    opset = _opset(proto)
+    return inlined(proto) if proto.functions else proto, folder, opset
+
+
 def _read(
-    model: str | os.PathLike[str] | bytes | onnx.ModelProto, files: dict[Path, os.stat_result], weights: Weights
+    model: str | os.PathLike[str] | bytes | onnx.ModelProto,
+    files: dict[Path, os.stat_result],
+    weights: Weights | None,
 ) -> tuple[onnx.ModelProto, Path | None]:
     """Return the model and the folder of its external data."""
     import onnx
@@ -105,12 +127,12 @@ def _mapped(path: Path) -> memoryview:
         return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
 
 
-def _parsed(data: memoryview, what: str, weights: Weights) -> onnx.ModelProto:
+def _parsed(data: memoryview, what: str, weights: Weights | None) -> onnx.ModelProto:
     import onnx
 
     proto = onnx.ModelProto()
     try:
-        proto.ParseFromString(bytes(cut(data, weights)))
+        proto.ParseFromString(bytes(data if weights is None else cut(data, weights)))
     except Exception:  # protobuf's DecodeError, whose package has no type stubs
         raise GraphError(
             f"[onnx] {what} ({len(data)} bytes) is not an ONNX model, or is truncated; export or copy it again"

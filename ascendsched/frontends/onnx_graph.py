@@ -185,7 +185,16 @@ class Scope:
             return
         if is_default:
             shared.schemas.check(proto, where)
-        attributes = attributes_of(proto, shared.reader, where)
+        try:
+            self._adapt_node(proto, op, name, is_default)
+        except UnsupportedError as error:
+            if shared.refused is None:
+                raise
+            shared.refused.append((op, name, str(error)))
+
+    def _adapt_node(self, proto: onnx.NodeProto, op: str, name: str, is_default: bool) -> None:
+        where = f"[onnx] node '{name}' ({op})"
+        attributes = attributes_of(proto, self._shared.reader, where)
         outputs = [out if self._is_needed(op, i, out) else "" for i, out in enumerate(proto.output)]
         node = NodeDef(op, list(proto.input), outputs, attributes, name)
         for adapted in adapt(node, self) if is_default else (node,):

@@ -46,6 +46,8 @@ class ModelImport:
         self.schemas = Schemas(opset)
         self.types = TypeTable(model)
         self.unknown: dict[str, list[str]] = {}  # operator: names of its nodes
+        # Operator, node and reason of nodes that adapters refuse; None: the first one ends the import.
+        self.refused: list[tuple[str, str, str]] | None = None
         self._node_names: set[str] = set()
         self._serial = 0
 

@@ -15,8 +15,7 @@ class ArrayView {
   constexpr ArrayView(T* data, size_t size) : data_(data), size_(size) {}
   template <typename U, typename = std::enable_if_t<std::is_same_v<std::remove_const_t<T>, U>>>
   ArrayView(std::vector<U>& v) : data_(v.data()), size_(v.size()) {}
-  template <typename U,
-            typename = std::enable_if_t<std::is_const_v<T> && std::is_same_v<std::remove_const_t<T>, U>>>
+  template <typename U, typename = std::enable_if_t<std::is_const_v<T> && std::is_same_v<std::remove_const_t<T>, U>>>
   ArrayView(const std::vector<U>& v) : data_(v.data()), size_(v.size()) {}
 
   constexpr T* data() const { return data_; }

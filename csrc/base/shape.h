@@ -7,8 +7,8 @@
 #include <initializer_list>
 #include <string>
 
-#include "base/error.h"
 #include "base/array_view.h"
+#include "base/error.h"
 
 namespace asc {
 
@@ -65,8 +65,7 @@ class Shape {
       is_valid = is_valid && d >= 0;
     }
     if (is_empty && is_valid) return 0;
-    for (int64_t d : *this)
-      is_valid = is_valid && !__builtin_mul_overflow(n, d, &n) && n <= (int64_t{1} << 56);
+    for (int64_t d : *this) is_valid = is_valid && !__builtin_mul_overflow(n, d, &n) && n <= (int64_t{1} << 56);
     if (!is_valid) throw GraphError("[shape] too large or negative: " + text());
     return n;
   }

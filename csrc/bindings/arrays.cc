@@ -7,7 +7,8 @@ namespace asc {
 DType dtype_from_name(const std::string& name) {
   for (int i = 1; i < kDTypeCount; ++i)
     if (name == name_of(static_cast<DType>(i))) return static_cast<DType>(i);
-  throw UnsupportedError("[graph] element type '" + name + "' is not supported; use float32, float64, float16, bfloat16, bool or an integer type");
+  throw UnsupportedError("[graph] element type '" + name +
+                         "' is not supported; use float32, float64, float16, bfloat16, bool or an integer type");
 }
 
 DType dtype_of(const py::dtype& dtype) {
@@ -26,7 +27,7 @@ DType dtype_of(const py::dtype& dtype) {
       return pick(dtype.itemsize(), kNone, DType::kFloat16, DType::kFloat32, DType::kFloat64);
     default:
       return dtype.itemsize() == 2 && py::str(dtype.attr("name")).cast<std::string>() == "bfloat16" ? DType::kBFloat16
-                                                                                                     : kNone;
+                                                                                                    : kNone;
   }
 }
 
@@ -47,7 +48,7 @@ TensorView view_of(const py::array& array, DType dtype) {
 }
 
 py::array make_array(const TensorView& view, std::shared_ptr<const Buffer> buffer) {
-  static const char* const kFormats[kDTypeCount] = {"", "f4", "f8", "f2", "u2", "i1", "u1",
+  static const char* const kFormats[kDTypeCount] = {"",   "f4", "f8", "f2", "u2", "i1", "u1",
                                                     "i2", "u2", "i4", "u4", "i8", "u8", "?"};
   static std::array<PyObject*, kDTypeCount> dtypes{};  // made once, under the GIL, kept for the process
   PyObject*& dtype = dtypes[static_cast<int>(view.dtype)];

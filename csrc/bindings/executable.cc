@@ -86,8 +86,7 @@ void take_bound(const PyExecutable& exe, const py::dict& outputs, std::vector<Te
     const std::string name = py::str(item.first).cast<std::string>();
     if (i == exe.output_names.size()) throw GraphError("[bind] output '" + name + "' is not one of the model's");
     const DType dtype = value_of(exe, exe.core->plan().outputs, i).type.dtype;
-    if (!py::isinstance<py::array>(item.second))
-      throw GraphError("[bind] output '" + name + "' must be a NumPy array");
+    if (!py::isinstance<py::array>(item.second)) throw GraphError("[bind] output '" + name + "' must be a NumPy array");
     py::array array = py::reinterpret_borrow<py::array>(item.second);
     if (!is_usable(array, dtype) || !array.writeable())
       throw GraphError("[bind] output '" + name + "' must be a writeable, C-contiguous, aligned array of " +
@@ -143,7 +142,8 @@ struct PyRun {
 };
 
 py::list wait_for(PyRun& r, std::optional<double> timeout) {
-  if (timeout && !(*timeout >= 0)) throw GraphError("[wait] timeout must be 0 or more seconds, got " + std::to_string(*timeout));
+  if (timeout && !(*timeout >= 0))
+    throw GraphError("[wait] timeout must be 0 or more seconds, got " + std::to_string(*timeout));
   const double ns = timeout ? *timeout * 1e9 : -1;
   {
     py::gil_scoped_release unlocked;
@@ -206,8 +206,9 @@ py::list signature_of(const PyExecutable& exe, const std::vector<ValueId>& value
       py::tuple dims(v.type.dims.size());
       for (size_t d = 0; d < v.type.dims.size(); ++d) {
         const Dim& dim = v.type.dims[d];
-        dims[d] = dim.is_static() ? py::object(py::int_(dim.value))
-                  : dim.symbol.empty() ? py::object(py::none()) : py::object(py::str(dim.symbol));
+        dims[d] = dim.is_static()      ? py::object(py::int_(dim.value))
+                  : dim.symbol.empty() ? py::object(py::none())
+                                       : py::object(py::str(dim.symbol));
       }
       shape = dims;
     }
@@ -270,8 +271,7 @@ void bind_executable(py::module_& m) {
                py::gil_scoped_release unlocked;
                run = e.core->start(feeds.views, {}, true);
              }
-             return std::unique_ptr<PyRun>(
-                 new PyRun{std::move(feeds), {}, e.output_names, Owned<Run>(std::move(run))});
+             return std::unique_ptr<PyRun>(new PyRun{std::move(feeds), {}, e.output_names, Owned<Run>(std::move(run))});
            })
       .def("warm_up",
            [](const PyExecutable& e, const py::dict& given) {
@@ -293,14 +293,19 @@ void bind_executable(py::module_& m) {
       .def_property_readonly("host_inputs", [](const PyExecutable& e) { return e.core->plan().host_inputs; })
       .def_property_readonly("plan_text", [](const PyExecutable& e) { return e.core->plan().text(); })
       .def_property_readonly("dynamic_reasons", [](const PyExecutable& e) { return e.core->plan().dynamic_reasons; })
-      .def("explain", [](PyExecutable& e) { return e.core->explain(); }, py::call_guard<py::gil_scoped_release>())
-      .def("stats", [](PyExecutable& e) { return e.core->stats(); }, py::call_guard<py::gil_scoped_release>())
-      .def("resize_caches", [](PyExecutable& e, size_t t, size_t s) { e.core->resize_caches(t, s); },
-           py::arg("tiling_bytes"), py::arg("schedule_bytes"), py::call_guard<py::gil_scoped_release>())
-      .def("drop_cache_entries", [](PyExecutable& e, size_t n) { e.core->drop_cache_entries(n); },
-           py::call_guard<py::gil_scoped_release>())
-      .def("start_profile", [](PyExecutable& e, size_t bytes) { e.core->start_recording(bytes); },
-           py::arg("capacity_bytes"), py::call_guard<py::gil_scoped_release>())
+      .def(
+          "explain", [](PyExecutable& e) { return e.core->explain(); }, py::call_guard<py::gil_scoped_release>())
+      .def(
+          "stats", [](PyExecutable& e) { return e.core->stats(); }, py::call_guard<py::gil_scoped_release>())
+      .def(
+          "resize_caches", [](PyExecutable& e, size_t t, size_t s) { e.core->resize_caches(t, s); },
+          py::arg("tiling_bytes"), py::arg("schedule_bytes"), py::call_guard<py::gil_scoped_release>())
+      .def(
+          "drop_cache_entries", [](PyExecutable& e, size_t n) { e.core->drop_cache_entries(n); },
+          py::call_guard<py::gil_scoped_release>())
+      .def(
+          "start_profile", [](PyExecutable& e, size_t bytes) { e.core->start_recording(bytes); },
+          py::arg("capacity_bytes"), py::call_guard<py::gil_scoped_release>())
       .def("stop_profile", &stop_profile);
 
   m.def("compile", &compile, py::arg("graph"), py::kw_only(), py::arg("device"), py::arg("mode"), py::arg("threads"),

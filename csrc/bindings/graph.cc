@@ -1,6 +1,6 @@
+#include "graph/graph.h"
 #include "bindings/arrays.h"
 #include "bindings/module.h"
-#include "graph/graph.h"
 #include "ops/op.h"
 
 namespace asc {
@@ -40,7 +40,8 @@ Attribute::Data attribute(const std::string& name, py::handle value) {
   if (py::isinstance<py::float_>(value)) return value.cast<double>();
   if (py::isinstance<py::str>(value)) return value.cast<std::string>();
   if (py::isinstance<Graph>(value)) return value.cast<std::shared_ptr<Graph>>();
-  if (py::isinstance<py::array>(value)) return copy_constant(py::reinterpret_borrow<py::array>(value), DType::kUndefined);
+  if (py::isinstance<py::array>(value))
+    return copy_constant(py::reinterpret_borrow<py::array>(value), DType::kUndefined);
   if (py::isinstance<py::list>(value) || py::isinstance<py::tuple>(value))
     return list_attribute(name, py::reinterpret_borrow<py::sequence>(value));
   throw GraphError("[graph] attribute '" + name + "' has type " + describe(value) +
@@ -60,7 +61,8 @@ ValueId add_value(Graph& g, std::string name, const std::optional<std::string>& 
         dim.symbol = d.cast<std::string>();
       else if (!d.is_none())
         dim.value = d.cast<int64_t>();
-      if (dim.value < -1) throw GraphError("[graph] value '" + v.name + "' has the negative dim " + std::to_string(dim.value));
+      if (dim.value < -1)
+        throw GraphError("[graph] value '" + v.name + "' has the negative dim " + std::to_string(dim.value));
       v.type.dims.push_back(std::move(dim));
     }
   }

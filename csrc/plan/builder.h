@@ -20,8 +20,8 @@ struct LevelBuilder {
   std::vector<bool> host_outputs;  // by output position: the caller needs the contents on the host
 
   std::vector<PlanValue> values;
-  std::vector<std::optional<Shape>> static_shapes;  // by value
-  std::vector<PlanNode> nodes;                      // live nodes in topological order
+  std::vector<std::optional<Shape>> static_shapes;                 // by value
+  std::vector<PlanNode> nodes;                                     // live nodes in topological order
   std::map<int, std::vector<std::shared_ptr<const Plan>>> bodies;  // by PlanNode::number
   std::vector<ValueId> outputs;
 };

@@ -67,7 +67,8 @@ std::vector<std::string> find_dynamic_reasons(const LevelBuilder& b, const Plan&
     for (uint32_t n : s.extent_nodes)
       reasons.push_back("the result shape of " + s.nodes[n].node.op + " '" + s.nodes[n].node.name +
                         "' depends on data");
-    for (ValueId v : s.read_backs) reasons.push_back("a shape or branch depends on the data of '" + b.values[v].name + "'");
+    for (ValueId v : s.read_backs)
+      reasons.push_back("a shape or branch depends on the data of '" + b.values[v].name + "'");
     if (s.kind != SegmentKind::kTasks)
       reasons.push_back("control flow: " + s.nodes[0].node.op + " '" + s.nodes[0].node.name + "'");
   }

@@ -38,8 +38,8 @@ struct PlanValue {
   std::string name;
   TensorType type;  // dtype always known; dims as declared, or inferred where static
   std::shared_ptr<const HostTensor> constant;
-  ValueId root = kNoValue;  // the value whose bytes this one shares (itself unless produced by a data view)
-  bool is_host = false;     // its contents are known on the host: a shape, a tiling or a branch needs them
+  ValueId root = kNoValue;    // the value whose bytes this one shares (itself unless produced by a data view)
+  bool is_host = false;       // its contents are known on the host: a shape, a tiling or a branch needs them
   bool is_read_back = false;  // is_host, but computed on the device: read at a sync point
   bool has_extent = false;    // its shape is known only after its producer ran
 };
@@ -49,7 +49,7 @@ struct PlanNode {
   const Op* op = nullptr;
   uint32_t number = 0;  // unique in the whole tree, in compile order
   bool is_on_host = false;
-  bool is_copy = false;  // inserted: a result that would alias an input, a constant or another result
+  bool is_copy = false;          // inserted: a result that would alias an input, a constant or another result
   uint64_t constant_inputs = 0;  // bit i: input i is a compile-time constant
   std::vector<DType> input_types, output_types;
   std::vector<uint32_t> operands;    // slots: inputs, outputs, workspace, packed, extent (tasks only)
@@ -63,11 +63,11 @@ enum class SegmentKind : uint8_t { kTasks, kIf, kLoop };
 
 struct Segment {
   SegmentKind kind = SegmentKind::kTasks;
-  std::vector<PlanNode> nodes;  // execution order; control: exactly one
+  std::vector<PlanNode> nodes;                      // execution order; control: exactly one
   std::vector<std::shared_ptr<const Plan>> bodies;  // If: then, else; Loop: body
-  std::vector<ValueId> inputs;     // values from outside that the segment reads (constants excepted), by first use
-  std::vector<ValueId> outputs;    // values that outlive the segment
-  std::vector<ValueId> read_backs;  // device values whose contents the host needs after this segment
+  std::vector<ValueId> inputs;         // values from outside that the segment reads (constants excepted), by first use
+  std::vector<ValueId> outputs;        // values that outlive the segment
+  std::vector<ValueId> read_backs;     // device values whose contents the host needs after this segment
   std::vector<uint32_t> extent_nodes;  // local nodes with data-dependent extents, known after this segment
   std::vector<Slot> slots;
   std::vector<uint32_t> slot_of;  // by ValueId (root resolved); 0 where the segment does not touch the value
@@ -80,7 +80,7 @@ struct Plan {
   std::vector<ValueId> inputs, outputs;
   std::vector<Segment> segments;
   std::vector<ValueId> host_outputs;  // by output position: the host value that the caller reads, or kNoValue
-  std::vector<bool> host_inputs;  // by input position: contents are read on the host, so they enter the signature
+  std::vector<bool> host_inputs;      // by input position: contents are read on the host, so they enter the signature
   std::vector<std::string> dynamic_reasons;  // why shapes can vary; empty: one signature serves every run
   uint32_t node_count = 0;                   // of the whole tree (root plan only)
 

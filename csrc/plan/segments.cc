@@ -96,7 +96,8 @@ class Cutter {
         seen[v] = true;
         s.inputs.push_back(v);
         const ValueId root = b_.values[v].root;  // a host value behind a data view is read as an operand
-        if (root == v || seen[root] || b_.values[root].constant || made_in_[root] == here || is_device_data(root)) continue;
+        if (root == v || seen[root] || b_.values[root].constant || made_in_[root] == here || is_device_data(root))
+          continue;
         seen[root] = true;
         s.inputs.push_back(root);
       }

@@ -38,7 +38,8 @@ void print_level(const Plan& plan, const std::string& indent, std::string& out) 
     out += indent + "segment " + std::to_string(s) + " reads " + names(plan, segment.inputs) + "\n";
     for (const PlanNode& n : segment.nodes) {
       out += indent + "  " + std::to_string(n.number) + " " + label(n) + " " + n.node.op + " '" + n.node.name + "'" +
-             n.node.attributes.text() + " (" + names(plan, n.node.inputs) + ") -> " + names(plan, n.node.outputs) + "\n";
+             n.node.attributes.text() + " (" + names(plan, n.node.inputs) + ") -> " + names(plan, n.node.outputs) +
+             "\n";
     }
     for (const auto& body : segment.bodies) print_level(*body, indent + "    ", out);
     for (uint32_t n : segment.extent_nodes) out += indent + "  sync extent of " + segment.nodes[n].node.name + "\n";

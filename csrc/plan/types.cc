@@ -28,7 +28,8 @@ void check_arity(const PlanNode& p) {
   check("outputs", static_cast<int>(p.node.outputs.size()), p.op->min_outputs, p.op->max_outputs);
   for (int i = 0; i < p.op->min_inputs; ++i)
     if (p.node.inputs[i] == kNoValue && p.op->kind != OpKind::kControl)
-      throw GraphError("[compile] " + p.node.op + " '" + p.node.name + "' lacks its required input " + std::to_string(i));
+      throw GraphError("[compile] " + p.node.op + " '" + p.node.name + "' lacks its required input " +
+                       std::to_string(i));
 }
 
 // Output shapes where every input shape is static and every value that infer_shape reads is constant.
@@ -96,8 +97,7 @@ BodyInputs describe(const LevelBuilder& b, const PlanNode& p, size_t first, bool
   BodyInputs in;
   for (size_t i = first; i < p.node.inputs.size(); ++i) {
     const ValueId v = p.node.inputs[i];
-    const bool is_capture =
-        keeps_values || i >= p.node.inputs.size() - p.node.attributes.get_int("num_captures", 0);
+    const bool is_capture = keeps_values || i >= p.node.inputs.size() - p.node.attributes.get_int("num_captures", 0);
     in.types.push_back(p.input_types[i]);
     in.constants.push_back(is_capture && v != kNoValue ? b.values[v].constant : nullptr);
     in.shapes.push_back(is_capture && v != kNoValue ? b.static_shapes[v] : std::nullopt);

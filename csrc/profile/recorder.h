@@ -29,8 +29,8 @@ enum class Stage : uint8_t {
 
 struct Span {
   uint64_t start_ticks = 0, end_ticks = 0;
-  uint32_t run = 0;   // Recorder::begin_run
-  int32_t node = -1;  // plan-wide node number, -1 for whole-run spans
+  uint32_t run = 0;       // Recorder::begin_run
+  int32_t node = -1;      // plan-wide node number, -1 for whole-run spans
   uint32_t sequence = 0;  // device entry number: joins a launch or submit to its kernels
   Stage stage = Stage::kFramework;
 };

@@ -19,7 +19,8 @@ bool is_true(const HostTensor& t) { return t.shape.num_elements() == 1 && *t.as<
 
 int64_t trip_count(const HostTensor& t, const PlanNode& node) {
   if (t.shape.num_elements() != 1)
-    throw GraphError("[loop] Loop '" + node.node.name + "': trip count has shape " + t.shape.text() + ", expected a scalar");
+    throw GraphError("[loop] Loop '" + node.node.name + "': trip count has shape " + t.shape.text() +
+                     ", expected a scalar");
   return int_values(t)[0];
 }
 
@@ -126,13 +127,15 @@ void Level::run_loop(size_t s, RunContext& run) {
   bool go_on = in[1] == kNoValue || is_true(*resolver_.host(in[1]));
   const PlanValue& condition = body_plan.values[body_plan.host_outputs[0]];
   if (trips < 0 && condition.constant && is_true(*condition.constant))
-    throw GraphError("[loop] Loop '" + node.node.name + "' never ends: no trip count and a condition that is always true");
+    throw GraphError("[loop] Loop '" + node.node.name +
+                     "' never ends: no trip count and a condition that is always true");
   std::vector<Argument> arguments(2);
   for (size_t i = 2; i < in.size(); ++i) arguments.push_back(argument(in[i], body_plan.host_inputs[i]));
   LoopState state(run, carried, node.node.outputs.size() - carried);
   const size_t table_count = run.holdings->tables.size(), kept_count = run.holdings->kept.size();
   for (int64_t i = 0; go_on && (trips < 0 || i < trips); ++i) {
-    if (!run.is_inline && i % kIterationsInFlight == kIterationsInFlight - 1) sync(run, static_cast<int32_t>(node.number));
+    if (!run.is_inline && i % kIterationsInFlight == kIterationsInFlight - 1)
+      sync(run, static_cast<int32_t>(node.number));
     if (run.is_inline || i % kIterationsInFlight == kIterationsInFlight - 1)
       run.holdings->release(table_count, kept_count);
     arguments[0] = scalar_argument<int64_t>(DType::kInt64, i, run);

@@ -15,8 +15,8 @@ struct DeviceSettings {
   bool use_onednn = true;
 };
 
-// "cpu", "null", "timed" or "timed:us=20" (time per task). Throws DeviceUnavailableError for an unknown name, DeviceError
-// for a malformed option.
+// "cpu", "null", "timed" or "timed:us=20" (time per task). Throws DeviceUnavailableError for an unknown name,
+// DeviceError for a malformed option.
 std::unique_ptr<Device> create_device(const std::string& name, const DeviceSettings& settings);
 
 struct DeviceListing {

@@ -38,7 +38,8 @@ class Executable : public std::enable_shared_from_this<Executable> {
   // Launches a run. `inputs` in graph order; their buffers, and those of `bound` results (dtype kUndefined: a fresh
   // buffer), must outlive completion. Synchronous on an idle inline device: executes on this thread and returns done.
   // Throws GraphError for inputs that do not fit; errors of stages and kernels are raised by Run::wait.
-  std::shared_ptr<Run> start(const std::vector<TensorView>& inputs, const std::vector<TensorView>& bound, bool is_async);
+  std::shared_ptr<Run> start(const std::vector<TensorView>& inputs, const std::vector<TensorView>& bound,
+                             bool is_async);
 
   // Runs the model on `inputs` and waits: tilings are cached afterwards, and schedules loaded unless in host mode.
   // Throws like start and wait.

@@ -11,9 +11,10 @@ const char* describe(Mode mode, bool is_static) {
     case Mode::kHost:
       return "host: every run resolves what changed and launches task by task (asked for)";
     case Mode::kSink:
-      return is_static ? "sink: resolved and loaded once, one submit per run (asked for)"
-                       : "sink: each new signature is resolved and loaded when it is first seen, then one submit per run "
-                         "(asked for)";
+      return is_static
+                 ? "sink: resolved and loaded once, one submit per run (asked for)"
+                 : "sink: each new signature is resolved and loaded when it is first seen, then one submit per run "
+                   "(asked for)";
     default:
       return is_static ? "auto: all shapes are static, so the schedule is loaded once and submitted (sink mode)"
                        : "auto: a signature runs in host mode when first seen and is sunk when it comes back";
@@ -37,8 +38,8 @@ void explain_level(const Level& level, const std::string& indent, std::string& o
   for (size_t s = 0; s < plan.segments.size(); ++s) {
     const Segment& segment = plan.segments[s];
     for (size_t n = 0; n < segment.nodes.size(); ++n)
-      out += indent + segment.nodes[n].node.op + " '" + segment.nodes[n].node.name + "': " +
-             where(segment.nodes[n], level, s, n) + "\n";
+      out += indent + segment.nodes[n].node.op + " '" + segment.nodes[n].node.name +
+             "': " + where(segment.nodes[n], level, s, n) + "\n";
     for (size_t b = 0; b < segment.bodies.size(); ++b) {
       out += indent + "  body '" + segment.bodies[b]->name + "':\n";
       explain_level(level.body(s, b), indent + "    ", out);

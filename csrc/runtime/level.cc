@@ -22,7 +22,8 @@ Level::Level(std::shared_ptr<const Plan> plan, ResolveContext& context, Device& 
       resolver_(*plan_, context),
       frame_(plan_->values.size()),
       output_of_root_(plan_->values.size(), -1) {
-  for (size_t i = 0; i < plan_->outputs.size(); ++i) output_of_root_[plan_->values[plan_->outputs[i]].root] = static_cast<int32_t>(i);
+  for (size_t i = 0; i < plan_->outputs.size(); ++i)
+    output_of_root_[plan_->values[plan_->outputs[i]].root] = static_cast<int32_t>(i);
   for (size_t v = 0; v < frame_.size(); ++v)
     if (plan_->values[v].constant) frame_[v].data = const_cast<void*>(plan_->values[v].constant->data());
   for (size_t s = 0; s < plan_->segments.size(); ++s) {

@@ -47,7 +47,9 @@ class Level : public Frame {
 
   // Valid after run.
   const Shape& output_shape(size_t i) const { return resolver_.shape(plan_->outputs[i]); }
-  const std::shared_ptr<const HostTensor>& host_output(size_t i) const { return resolver_.host(plan_->host_outputs[i]); }
+  const std::shared_ptr<const HostTensor>& host_output(size_t i) const {
+    return resolver_.host(plan_->host_outputs[i]);
+  }
 
   const Plan& plan() const { return *plan_; }
   const Resolver& resolver() const { return resolver_; }

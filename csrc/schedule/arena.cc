@@ -11,7 +11,8 @@ const std::shared_ptr<Arena::Slab>& Arena::reserve(size_t bytes) {
 
 void Arena::grow(size_t bytes) {
   const size_t generous = std::max(bytes, round_up(this->bytes() + this->bytes() / 2));
-  former_.erase(std::remove_if(former_.begin(), former_.end(), [](const auto& s) { return s.expired(); }), former_.end());
+  former_.erase(std::remove_if(former_.begin(), former_.end(), [](const auto& s) { return s.expired(); }),
+                former_.end());
   if (slab_) former_.push_back(slab_);
   try {
     slab_ = std::make_shared<Slab>(device_, generous);

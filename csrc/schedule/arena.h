@@ -35,8 +35,8 @@ class Arena {
 
   Arena(Device& device, Stream& stream) : device_(device), stream_(stream) {}
 
-  // A slab of at least `bytes`; null for 0. Grows by half or more, so that growing shapes move it rarely. On exhaustion:
-  // waits for the stream, frees former slabs, tries again, then throws OutOfMemoryError.
+  // A slab of at least `bytes`; null for 0. Grows by half or more, so that growing shapes move it rarely. On
+  // exhaustion: waits for the stream, frees former slabs, tries again, then throws OutOfMemoryError.
   const std::shared_ptr<Slab>& reserve(size_t bytes);
   size_t bytes() const { return slab_ ? slab_->bytes() : 0; }
 

@@ -3,7 +3,8 @@
 namespace asc {
 
 std::vector<HostTensor> HostEvaluator::launch(const PlanNode& node, const Tiling& tiling,
-                                              ArrayView<const HostTensor* const> values, ArrayView<const Shape> output_shapes) {
+                                              ArrayView<const HostTensor* const> values,
+                                              ArrayView<const Shape> output_shapes) {
   std::vector<HostTensor> results;
   slots_.clear();
   for (const HostTensor* v : values) slots_.push_back(v ? const_cast<void*>(v->data()) : nullptr);
@@ -22,8 +23,12 @@ std::vector<HostTensor> HostEvaluator::launch(const PlanNode& node, const Tiling
   slots_.push_back(nullptr);
   slots_.push_back(nullptr);
   while (operands_.size() < slots_.size()) operands_.push_back(static_cast<uint32_t>(operands_.size()));
-  Task task{tiling.launch, &tiling, operands_.data(), static_cast<uint16_t>(values.size()),
-            static_cast<uint16_t>(output_shapes.size()), node.number};
+  Task task{tiling.launch,
+            &tiling,
+            operands_.data(),
+            static_cast<uint16_t>(values.size()),
+            static_cast<uint16_t>(output_shapes.size()),
+            node.number};
   if (task.launch(task, slots_.data(), worker_) != Status::kOk)
     throw GraphError("[resolve] " + node.node.op + " '" + node.node.name + "': " + worker_.error);
   return results;

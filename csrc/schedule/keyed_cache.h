@@ -1,6 +1,6 @@
-// Least-recently-used cache from a key of 64-bit words to a value, bounded in bytes. The hash finds candidates, the full
-// key decides. Not thread-safe: guarded by its owner's lock. Removing any entry at any time changes no result: values
-// are shared pointers, so whoever uses one keeps it.
+// Least-recently-used cache from a key of 64-bit words to a value, bounded in bytes. The hash finds candidates, the
+// full key decides. Not thread-safe: guarded by its owner's lock. Removing any entry at any time changes no result:
+// values are shared pointers, so whoever uses one keeps it.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +10,8 @@
 #include <unordered_map>
 #include <vector>
 
-#include "base/hash.h"
 #include "base/array_view.h"
+#include "base/hash.h"
 
 namespace asc {
 

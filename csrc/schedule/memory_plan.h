@@ -1,5 +1,5 @@
-// Offsets for buffers with known lifetimes in one arena. Problem → solve → offsets, and a separate validator that shares
-// nothing with the solver.
+// Offsets for buffers with known lifetimes in one arena. Problem → solve → offsets, and a separate validator that
+// shares nothing with the solver.
 #pragma once
 
 #include <cstddef>

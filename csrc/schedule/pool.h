@@ -1,5 +1,5 @@
-// Caching allocator for host mode and for values that outlive a segment: size classes over device memory. A block that is
-// released may be handed out at once: all tasks of an executable run in order on one stream, so whoever gets it next
+// Caching allocator for host mode and for values that outlive a segment: size classes over device memory. A block that
+// is released may be handed out at once: all tasks of an executable run in order on one stream, so whoever gets it next
 // writes to it after its former readers. Guarded by the executable's lock.
 #pragma once
 

@@ -164,8 +164,7 @@ std::shared_ptr<const Tiling> Resolver::find_tiling(const PlanNode& node, const 
 void Resolver::compute_on_host(const PlanNode& node, NodeMemo& memo) {
   if (node.is_view()) {
     const HostTensor& from = *states_[node.node.inputs[0]].host;
-    set_host(node.node.outputs[0],
-             std::make_shared<const HostTensor>(HostEvaluator::view(from, output_shapes_[0])));
+    set_host(node.node.outputs[0], std::make_shared<const HostTensor>(HostEvaluator::view(from, output_shapes_[0])));
     return;
   }
   memo.tiling = find_tiling(node, memo, context_.host->options());

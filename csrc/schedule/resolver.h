@@ -1,8 +1,8 @@
 // The one resolver: infer_shape and tiling for the nodes of one level, redone only where something changed. Host mode
 // calls it node by node while the device runs; sink mode calls it for a whole segment and keeps the result.
 //
-// Every value carries the stamp of its last change, every node the stamp at which it was resolved: a node is redone when
-// one of its inputs changed later. An output equal to its former self keeps its stamp, so the change stops there.
+// Every value carries the stamp of its last change, every node the stamp at which it was resolved: a node is redone
+// when one of its inputs changed later. An output equal to its former self keeps its stamp, so the change stops there.
 // One ordered owner: guarded by the executable's lock.
 #pragma once
 

@@ -57,8 +57,8 @@ struct RunContext {
   Stream* stream = nullptr;
   Event* event = nullptr;
   Recorder* recorder = nullptr;
-  uint32_t run = 0;       // recorder's number
-  uint32_t sequence = 0;  // device entries so far
+  uint32_t run = 0;        // recorder's number
+  uint32_t sequence = 0;   // device entries so far
   bool sinks_now = false;  // a warm-up: mode auto loads a schedule at the first sighting
   bool is_inline = false;  // tasks execute on this thread, so a launched task is a completed one
   Pool* pool = nullptr;

@@ -8,7 +8,10 @@ namespace {
 class Builder {
  public:
   Builder(Resolver& resolver, size_t s)
-      : resolver_(resolver), index_(s), segment_(resolver.plan().segments[s]), schedule_(std::make_shared<Schedule>()) {}
+      : resolver_(resolver),
+        index_(s),
+        segment_(resolver.plan().segments[s]),
+        schedule_(std::make_shared<Schedule>()) {}
 
   std::shared_ptr<const Schedule> build(Recorder* recorder, uint32_t run) {
     for (size_t n = 0; n < segment_.nodes.size(); ++n) resolver_.resolve(index_, n, recorder, run);
@@ -40,7 +43,8 @@ class Builder {
   size_t slot_bytes(uint32_t slot) const {
     const PlanNode& node = segment_.nodes[segment_.slots[slot].node];
     for (size_t i = 0; i < node.node.outputs.size(); ++i)
-      if (node.operands[node.node.inputs.size() + i] == slot) return resolver_.output_bytes(index_, segment_.slots[slot].node, i);
+      if (node.operands[node.node.inputs.size() + i] == slot)
+        return resolver_.output_bytes(index_, segment_.slots[slot].node, i);
     return 0;
   }
 
@@ -117,8 +121,7 @@ void make_signature(const Resolver& resolver, size_t s, Key& key) {
     const Shape& shape = resolver.shape(v);
     key.add(static_cast<uint64_t>(shape.rank()));
     for (int64_t d : shape) key.add(static_cast<uint64_t>(d));
-    if (resolver.plan().values[v].is_host)
-      key.add_bytes(resolver.host(v)->data(), resolver.host(v)->bytes());
+    if (resolver.plan().values[v].is_host) key.add_bytes(resolver.host(v)->data(), resolver.host(v)->bytes());
   }
 }
 

@@ -39,7 +39,7 @@ class TilingCache {
     Attributes attributes;
     std::vector<DType> input_types, output_types;
     uint64_t constant_inputs;
-    std::vector<Shape> constant_shapes;                         // by input; empty where it is not constant
+    std::vector<Shape> constant_shapes;                          // by input; empty where it is not constant
     std::vector<std::shared_ptr<const HostTensor>> host_values;  // of constants that the operator reads, by input
   };
   std::unordered_multimap<std::string, std::pair<uint64_t, Instance>> instances_;  // by operator

@@ -33,8 +33,7 @@ void LoadedSchedule::submit(const std::shared_ptr<LoadedSchedule>& self, Frame& 
     table.arena_base = base;
   }
   for (const InputSlot& in : self->inputs_) table.slots[in.slot] = frame.input(in.root);
-  for (const Schedule::OutputSlot& out : schedule.outputs)
-    table.slots[out.slot] = frame.place(out.root, out.bytes);
+  for (const Schedule::OutputSlot& out : schedule.outputs) table.slots[out.slot] = frame.place(out.root, out.bytes);
   for (const auto& [slot, offset] : self->extents_) table.slots[slot] = extents + offset;
   const uint32_t sequence = ++run.sequence;
   StageTimer timer(run.recorder, Stage::kSubmit, run.run, -1, sequence);

@@ -148,7 +148,10 @@ def test_nodes_with_equal_kernels_share_tilings():
 
 def test_resident_memory_is_flat_over_runs_of_changing_shapes():
     exe = asc.compile(
-        onnx_models.mlp(), mode="auto", threads=1, options=asc.Options(tiling_cache_bytes=1 << 16, schedule_cache_bytes=1 << 16)
+        onnx_models.mlp(),
+        mode="auto",
+        threads=1,
+        options=asc.Options(tiling_cache_bytes=1 << 16, schedule_cache_bytes=1 << 16),
     )
     rng = np.random.default_rng(0)
     x = rng.standard_normal((3000, 16)).astype(np.float32)

@@ -138,7 +138,7 @@ def test_files_that_are_no_array_or_differ_from_the_shape_are_refused(tmp_path: 
 
 
 def test_options_of_the_wrong_form_are_usage_errors() -> None:
-    assert parse_pairs(["a=1", "b:0=2"], "--shape") == {"a": "1", "b:0": "2"}
+    assert parse_pairs(["a=1", "b:0=2", "c=d=1/x.npy"], "--shape") == {"a": "1", "b:0": "2", "c": "d=1/x.npy"}
     assert parse_shape("1x3,2", "x") == (1, 3, 2)
     assert parse_shape("()", "x") == ()
     for values in (["a"], ["=1"], ["a="], ["a=1", "a=2"]):

@@ -75,8 +75,8 @@ void call_openblas(int trans_a, int trans_b, int m, int n, int k, double alpha, 
 #endif
 
 template <typename T>
-void dispatch(bool trans_a, bool trans_b, int64_t m, int64_t n, int64_t k, T alpha, const T* a, int64_t lda,
-              const T* b, int64_t ldb, T beta, T* c, int64_t ldc) {
+void dispatch(bool trans_a, bool trans_b, int64_t m, int64_t n, int64_t k, T alpha, const T* a, int64_t lda, const T* b,
+              int64_t ldb, T beta, T* c, int64_t ldc) {
   if (m == 0 || n == 0) return;
   if (k == 0 || alpha == 0) return scale(m, n, beta, c, ldc);
 #if ASC_HAVE_OPENBLAS

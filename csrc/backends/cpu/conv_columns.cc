@@ -33,8 +33,7 @@ void unfold_row(const ConvShape& s, const T* plane, const int64_t* at, int64_t b
     const int64_t outputs = std::min(width - x, left);
     const int64_t in_z = s.position(0, z, at[0]), in_y = s.position(1, y, at[1]);
     IndexRange r = {0, 0};
-    if (s.is_inside(0, in_z) && s.is_inside(1, in_y))
-      r = outputs == width ? full : inside_line(s, x, outputs, at[2]);
+    if (s.is_inside(0, in_z) && s.is_inside(1, in_y)) r = outputs == width ? full : inside_line(s, x, outputs, at[2]);
     std::fill(to, to + r.low, T{0});
     if (r.low < r.high)
       copy_strided(plane + (in_z * s.input[1] + in_y) * s.input[2] + s.position(2, x + r.low, at[2]), s.stride[2],

@@ -79,7 +79,8 @@ memory::desc plain(const memory::dims& dims) {
   return memory::desc(dims, memory::data_type::f32, strides);
 }
 
-// Depthwise work is memory-bound: channels in blocks of a vector are the cheapest to reorder to. Otherwise oneDNN picks.
+// Depthwise work is memory-bound: channels in blocks of a vector are the cheapest to reorder to. Otherwise oneDNN
+// picks.
 memory::format_tag activation_layout(const ConvShape& s) {
   using tag = memory::format_tag;
   if (!s.is_depthwise() || current_isa() != Isa::kV4) return tag::any;
@@ -136,9 +137,8 @@ void set_reorders(const TilingContext& ctx, const memory::desc& x, const memory:
 std::shared_ptr<const Tiling> create(const TilingContext& ctx, const ConvShape& s, memory::format_tag layout) {
   const memory::dims x = with_spatial({s.batch, s.channels}, s, s.input);
   const memory::dims y = with_spatial({s.batch, s.out_channels}, s, s.output);
-  const memory::dims w = s.groups == 1
-                             ? with_spatial({s.out_channels, s.channels}, s, s.kernel)
-                             : with_spatial({s.groups, s.group_outputs(), s.group_channels()}, s, s.kernel);
+  const memory::dims w = s.groups == 1 ? with_spatial({s.out_channels, s.channels}, s, s.kernel)
+                                       : with_spatial({s.groups, s.group_outputs(), s.group_channels()}, s, s.kernel);
   const auto pd = describe(s, x, w, y, layout);
   if (is_reference(pd)) return nullptr;
   auto t = std::make_shared<OneDnnConv>();

@@ -6,12 +6,12 @@
 namespace asc::cpu {
 namespace {
 
-template <VecTable::Unary VecTable::*kFunction>
+template <VecTable::Unary VecTable::* kFunction>
 void apply_unary(const Activation&, float* x, size_t n) {
   (vec_table().*kFunction)(x, x, n);
 }
 
-template <VecTable::ParamUnary VecTable::*kFunction>
+template <VecTable::ParamUnary VecTable::* kFunction>
 void apply_param(const Activation& a, float* x, size_t n) {
   (vec_table().*kFunction)(x, x, n, a.alpha, a.beta);
 }
@@ -64,7 +64,7 @@ LstmCell make_lstm_cell(const TilingContext& ctx, int64_t hidden, int d, int dir
   c.couples_forget = ctx.attr("input_forget", 0) != 0;
   const std::string defaults[] = {"Sigmoid", "Tanh", "Tanh"};
   const std::vector<double>&alphas = attributes.get_floats("activation_alpha"),
-      &betas = attributes.get_floats("activation_beta");
+        &betas = attributes.get_floats("activation_beta");
   size_t next_alpha = 0, next_beta = 0;
   for (int i = 0; i < 3 * (d + 1); ++i) {
     const KnownActivation& k = find_activation(ctx, names.empty() ? defaults[i % 3] : names[i]);

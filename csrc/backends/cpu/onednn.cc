@@ -82,8 +82,8 @@ void reorder_now(const dnnl::memory::desc& from, const void* source, const dnnl:
 
 uint64_t layout_hash(const dnnl::memory::desc& desc) {
   std::vector<int64_t> words = {static_cast<int64_t>(desc.get_data_type()), static_cast<int64_t>(desc.get_size())};
-  for (const auto& list : {desc.get_dims(), desc.get_padded_dims(), desc.get_strides(), desc.get_inner_blks(),
-                           desc.get_inner_idxs()}) {
+  for (const auto& list :
+       {desc.get_dims(), desc.get_padded_dims(), desc.get_strides(), desc.get_inner_blks(), desc.get_inner_idxs()}) {
     words.push_back(static_cast<int64_t>(list.size()));
     words.insert(words.end(), list.begin(), list.end());
   }

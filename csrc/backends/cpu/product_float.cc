@@ -1,21 +1,21 @@
-// Float32 products: own vector kernels where b is small or a has few rows, OpenBLAS in between, oneDNN with b in its
-// own layout where the work is large. The choice depends on shapes, attributes, constness and options only.
-#include <cstring>
-#include <string>
+// Float32 products: own vector kernels, on packed panels where b is constant and large; OpenBLAS and oneDNN where those
+// are quicker, as on several threads. The choice depends on shapes, attributes, constness, options and instruction set.
+#include <memory>
+#include <vector>
 
 #include "backends/cpu/blas.h"
 #include "backends/cpu/onednn.h"
+#include "backends/cpu/panel_gemm.h"
 #include "backends/cpu/product.h"
 #include "backends/cpu/small_gemm.h"
 #include "backends/cpu/vec_table.h"
-#include "base/hash.h"
 
 namespace asc::cpu {
 namespace {
 
 struct FloatProduct : Tiling {
   explicit FloatProduct(const Product& p) : product(p) {}
-  Product product;  // trans_b is false where b was transposed by packing
+  Product product;
   bool adds_after = false;
   const float* b(const Task& task, void* const* slots) const {
     return packed_bytes ? static_cast<const float*>(task.packed(slots)) : task.input<float>(slots, 1);
@@ -110,21 +110,25 @@ Status launch_blas(const Task& task, void* const* slots, Worker&) {
   });
 }
 
-void pack_transposed(const Tiling& tiling, const void* const* inputs, void* packed) {
-  const Product& p = static_cast<const FloatProduct&>(tiling).product;
-  const auto* from = static_cast<const float*>(inputs[1]);
-  auto* to = static_cast<float*>(packed);
-  for (int64_t j = 0; j < p.n; ++j)
-    for (int64_t q = 0; q < p.k; ++q) to[q * p.n + j] = from[j * p.k + q];
+Status launch_panels(const Task& task, void* const* slots, Worker&) {
+  const auto& t = *static_cast<const FloatProduct*>(task.tiling);
+  return run_batch(task, slots, t, [&](const float* a, const float* b, float* c, const float* add) {
+    multiply_panels(small_args(t.product, a, b, c, t.adds_after ? nullptr : add));
+    return Status::kOk;
+  });
 }
 
-void want_transposed(FloatProduct* t) {
-  Product& p = t->product;
-  p.trans_b = false;
-  t->packed_bytes = static_cast<size_t>(p.k * p.n) * sizeof(float);
-  const uint64_t words[] = {0x7472616E73706F73ull, static_cast<uint64_t>(p.k), static_cast<uint64_t>(p.n)};
-  t->packed_layout = hash_words(words, 3) | 1;
-  t->pack = pack_transposed;
+void pack_b(const Tiling& tiling, const void* const* inputs, void* packed) {
+  const Product& p = static_cast<const FloatProduct&>(tiling).product;
+  pack_panels(static_cast<const float*>(inputs[1]), p.trans_b ? 1 : p.n, p.trans_b ? p.k : 1, p.k, p.n,
+              static_cast<float*>(packed));
+}
+
+// A small b is as quick where it lies.
+bool wants_panels(const TilingContext& ctx, const Product& p) {
+  constexpr int64_t kSmall = int64_t{1} << 15;
+  if (!ctx.is_constant(1) || p.batch_rank > 0 || p.n == 1 || p.k == 0) return false;
+  return prefers_panels(p.m) && (p.trans_b || p.k * p.n > kSmall);
 }
 
 #if ASC_HAVE_ONEDNN
@@ -177,15 +181,15 @@ std::shared_ptr<const Tiling> try_onednn(const TilingContext& ctx, const Product
     return nullptr;
   }
 }
-#endif
 
-// Where oneDNN pays: measured on AVX-512 machines. Below two million operations its call overhead shows; own kernels
-// reach the same speed on one thread as long as b stays in the second-level cache.
+// Where oneDNN pays, as measured: below two million operations its call overhead shows, and own kernels reach the same
+// speed on one thread while b stays in the second-level cache.
 bool wants_onednn(const TilingContext& ctx, const Product& p) {
   const double operations = 2.0 * static_cast<double>(p.m) * static_cast<double>(p.n) * static_cast<double>(p.k);
   if (!ctx.options().use_onednn || p.alpha != 1 || operations < 2e6 || p.m == 1 || p.n == 1) return false;
-  return ctx.options().threads > 1 ? operations >= 8e6 : !prefers_rows(p.m, p.n, p.k);
+  return ctx.options().threads > 1 ? operations >= 8e6 : !wants_panels(ctx, p) && !prefers_rows(p.m, p.n, p.k);
 }
+#endif
 
 }  // namespace
 
@@ -197,27 +201,31 @@ std::shared_ptr<const Tiling> tile_float_product(const TilingContext& ctx, const
   }
 #endif
   auto t = std::make_shared<FloatProduct>(p);
+  t->adds_after = p.has_add;
   const bool adds_by_row = p.has_add && p.add_column == 1;
   if (p.n == 1 && !p.trans_a) {
     t->launch = launch_column;
     t->implementation = "vector:column";
-    t->adds_after = p.has_add;
     return t;
   }
-  if (p.trans_b && ctx.is_constant(1)) want_transposed(t.get());
-  if (!t->product.trans_b && prefers_rows(p.m, p.n, p.k)) {
+  if (wants_panels(ctx, p)) {
+    t->launch = launch_panels;
+    t->implementation = "vector:panels";
+    t->packed_bytes = static_cast<size_t>(p.k * p.n) * sizeof(float);
+    t->packed_layout = panel_layout(p.k, p.n, p.trans_b);
+    t->pack = pack_b;
+  } else if (!p.trans_b && prefers_rows(p.m, p.n, p.k)) {
     t->launch = launch_rows;
     t->implementation = "vector:rows";
-    t->adds_after = p.has_add && !adds_by_row;
-  } else if (t->product.trans_b && !p.trans_a && p.m <= 2) {
+  } else if (p.trans_b && !p.trans_a && p.m <= 2) {
     t->launch = launch_dots;
     t->implementation = "vector:dots";
-    t->adds_after = p.has_add && !adds_by_row;
   } else {
     t->launch = launch_blas;
     t->implementation = blas_name();
-    t->adds_after = p.has_add;
+    return t;
   }
+  if (adds_by_row) t->adds_after = false;
   return t;
 }
 

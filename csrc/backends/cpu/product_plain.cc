@@ -66,12 +66,18 @@ Status launch_plain(const Task& task, void* const* slots, Worker&) {
 
 LaunchFn launch_of(const TilingContext& ctx) {
   switch (ctx.dtype(0)) {
-    case DType::kFloat64: return launch_plain<double>;
-    case DType::kInt32: return launch_plain<int32_t>;
-    case DType::kUInt32: return launch_plain<uint32_t>;
-    case DType::kInt64: return launch_plain<int64_t>;
-    case DType::kUInt64: return launch_plain<uint64_t>;
-    default: ctx.unsupported(std::string("element type ") + name_of(ctx.dtype(0)) + "; insert a Cast");
+    case DType::kFloat64:
+      return launch_plain<double>;
+    case DType::kInt32:
+      return launch_plain<int32_t>;
+    case DType::kUInt32:
+      return launch_plain<uint32_t>;
+    case DType::kInt64:
+      return launch_plain<int64_t>;
+    case DType::kUInt64:
+      return launch_plain<uint64_t>;
+    default:
+      ctx.unsupported(std::string("element type ") + name_of(ctx.dtype(0)) + "; insert a Cast");
   }
 }
 

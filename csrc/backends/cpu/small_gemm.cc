@@ -46,12 +46,16 @@ constexpr SmallGemm kTable = {rows, dots};
 
 const SmallGemm* small_gemm_of(Isa isa) {
   switch (isa) {
-    case Isa::kBase: return &base::kTable;
+    case Isa::kBase:
+      return &base::kTable;
 #if defined(__x86_64__) && !defined(__clang__)
-    case Isa::kV3: return &v3::kTable;
-    case Isa::kV4: return &v4::kTable;
+    case Isa::kV3:
+      return &v3::kTable;
+    case Isa::kV4:
+      return &v4::kTable;
 #endif
-    default: return nullptr;
+    default:
+      return nullptr;
   }
 }
 
@@ -60,14 +64,17 @@ const SmallGemm& small_gemm() {
   return table;
 }
 
-// Measured against OpenBLAS and oneDNN. Without packing, b must stay in the second-level cache and its lines on few pages,
-// unless it is read for a few rows only; the narrow column blocks of the smaller sets suffer sooner.
+// Measured against OpenBLAS and oneDNN. Without packing, the lines of b must not spread over too many pages, unless b
+// is read for a few rows only; the narrow column blocks of the smaller sets suffer sooner.
 bool prefers_rows(int64_t m, int64_t n, int64_t k) {
-  const auto is_below = [n, k](int64_t elements) { return n <= elements && k <= 512 && n * k <= elements; };
+  constexpr int64_t kElements = int64_t{1} << 16;
   switch (current_isa()) {
-    case Isa::kV4: return m <= 16 || is_below(int64_t{1} << 18);
-    case Isa::kV3: return m <= 8 || is_below(int64_t{1} << 16);
-    default: return m <= 4;
+    case Isa::kV4:
+      return m <= 16 || n <= 64 || k <= 1024;
+    case Isa::kV3:
+      return m <= 8 || (n <= kElements && k <= 512 && n * k <= kElements);
+    default:
+      return m <= 4;
   }
 }
 

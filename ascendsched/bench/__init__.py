@@ -1,0 +1,1 @@
+"""`ascendsched bench`: a model in ascendsched and in onnxruntime, side by side on this machine."""

@@ -23,11 +23,12 @@ from ascendsched.options import Options
 if TYPE_CHECKING:
     from ascendsched.executable import Binding, DeviceInfo, Executable, Run, TensorInfo, compile, devices
     from ascendsched.graph import Graph, Tensor
+    from ascendsched.store import load
 
 # What needs the compiled core is loaded when first used: the readers of profiles work without it.
 _MODULES = dict.fromkeys(
     ["Binding", "DeviceInfo", "Executable", "Run", "TensorInfo", "compile", "devices"], "ascendsched.executable"
-) | dict.fromkeys(["Graph", "Tensor"], "ascendsched.graph")
+) | {"Graph": "ascendsched.graph", "Tensor": "ascendsched.graph", "load": "ascendsched.store"}
 
 __all__ = [
     "AscendSchedError",
@@ -49,6 +50,7 @@ __all__ = [
     "__version__",
     "compile",
     "devices",
+    "load",
 ]
 
 

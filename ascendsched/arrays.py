@@ -34,7 +34,7 @@ def normalize(name: str, dtype: str, value: Any) -> np.ndarray[Any, Any]:
     OutOfMemoryError
         Where a copy does not fit the memory.
     """
-    wanted = _dtype(dtype)
+    wanted = numpy_dtype(dtype)
     try:
         array = _as_array(name, dtype, wanted, value)
         if array.dtype.newbyteorder("=") != wanted:
@@ -67,7 +67,8 @@ def _as_array(name: str, dtype: str, wanted: np.dtype[Any], value: Any) -> np.nd
     return _from_python(name, dtype, wanted, value)
 
 
-def _dtype(name: str) -> np.dtype[Any]:
+def numpy_dtype(name: str) -> np.dtype[Any]:
+    """NumPy's type for one of our names."""
     if name == "bfloat16":
         import ml_dtypes
 

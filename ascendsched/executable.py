@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from ascendsched.arrays import normalize
 from ascendsched.errors import GraphError, PlanError
 from ascendsched.graph import Graph
 from ascendsched.options import Options, check_threads, default_threads, from_environment
+from ascendsched.setup import Setup, SourceFile
 
 if TYPE_CHECKING:
     from ascendsched.profile import Profile
@@ -105,9 +107,9 @@ class Binding:
 class Executable:
     """A compiled model on one device; see `compile`. Thread-safe: concurrent runs are executed one after the other."""
 
-    def __init__(self, core: _core.Executable, mode: str) -> None:
+    def __init__(self, core: _core.Executable, setup: Setup) -> None:
         self._core = core
-        self._mode = mode
+        self._setup = setup
         self._inputs = [TensorInfo(*i) for i in core.inputs]
         self._outputs = [TensorInfo(*o) for o in core.outputs]
         self._types = [o.dtype for o in self._outputs]
@@ -126,7 +128,7 @@ class Executable:
     @property
     def mode(self) -> str:
         """The mode asked for: "host", "sink" or "auto"."""
-        return self._mode
+        return self._setup.mode
 
     @property
     def plan(self) -> PlanView:
@@ -178,6 +180,43 @@ class Executable:
         core = self._core.bind(_by_name("bind", inputs), {} if outputs is None else _by_name("bind", outputs))
         return Binding(core, [o.name for o in self._outputs], self._types)
 
+    def warmup(self, shapes: Iterable[Mapping[str, Sequence[int]]], values: Mapping[str, Any] | None = None) -> None:
+        """Makes the executable ready for runs of the given shapes, so that their first run is as fast as the next ones.
+
+        The model runs once for each of them, on zeros: afterwards tilings are cached and, unless in host mode,
+        schedules are loaded. ``stats()["warmups"]`` counts these runs.
+
+        Parameters
+        ----------
+        shapes
+            For each signature the shapes of the inputs by name; an input may be left out where the model fixes its
+            shape, or where `values` has it.
+        values
+            Arrays by name to run on, for inputs whose contents shapes or branches depend on.
+
+        Raises
+        ------
+        GraphError
+            For shapes that do not fit the model, and where it refuses zeros; give that input a value then.
+        """
+        from ascendsched.warmup import warm_up
+
+        warm_up(self._core, self._inputs, shapes, values or {})
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes the compiled model, its settings and the shapes that ran last to a file for `load`.
+
+        An existing file is replaced at once or, on an error, left as it is.
+
+        Raises
+        ------
+        GraphError
+            Where the file cannot be written, or the model's own file has changed since it was compiled.
+        """
+        from ascendsched import store
+
+        store.save(self._core, self._setup, path)
+
     def explain(self) -> str:
         """Why the whole and each node run as they do."""
         return self._core.explain()
@@ -217,7 +256,7 @@ class Executable:
             profile.finish(self._core.stop_profile())
 
     def __repr__(self) -> str:
-        return f"<Executable {len(self._inputs)} inputs, {len(self._outputs)} outputs, mode {self._mode}>"
+        return f"<Executable {len(self._inputs)} inputs, {len(self._outputs)} outputs, mode {self.mode}>"
 
 
 def _by_name(where: str, arrays: Mapping[str, Any]) -> dict[str, Any]:
@@ -282,18 +321,24 @@ def compile(
         For an unknown device.
     """
     _check_names(device, mode, options)
+    files: dict[Path, os.stat_result] = {}
     if isinstance(model, Graph):
         graph = model.core
     else:
         from ascendsched.frontends import onnx as frontend
 
-        graph = frontend.load(model)
-    o = options if options is not None else from_environment()
+        graph = frontend.load(model, files)
+    return build(graph, Setup(device, mode, threads, options, tuple(SourceFile.read(*file) for file in files.items())))
+
+
+def build(graph: _core.Graph, setup: Setup) -> Executable:
+    """Compiles a graph as `setup` says."""
+    o = setup.options if setup.options is not None else from_environment()
     core = _core.compile(
         graph,
-        device=device,
-        mode=mode,
-        threads=default_threads() if threads is None else check_threads(threads),
+        device=setup.device,
+        mode=setup.mode,
+        threads=default_threads() if setup.threads is None else check_threads(setup.threads),
         memory_limit_bytes=o.memory_limit_bytes,
         tiling_cache_bytes=o.tiling_cache_bytes,
         schedule_cache_bytes=o.schedule_cache_bytes,
@@ -301,7 +346,7 @@ def compile(
         use_onednn=o.onednn,
         normalize=normalize,
     )
-    return Executable(core, mode)
+    return Executable(core, setup)
 
 
 def devices() -> list[DeviceInfo]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 import os
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -13,6 +14,7 @@ from ascendsched.frontends.onnx_functions import inlined
 from ascendsched.frontends.onnx_graph import Scope
 from ascendsched.frontends.onnx_import import ModelImport
 from ascendsched.frontends.onnx_tensors import TensorReader
+from ascendsched.frontends.onnx_wire import Weights, cut
 
 if TYPE_CHECKING:
     import onnx
@@ -25,7 +27,9 @@ OLDEST_OPSET = 7
 NEWEST_OPSET = 28  # every change of the operators up to here has its adapter, or needs none
 
 
-def load(model: str | os.PathLike[str] | bytes | onnx.ModelProto) -> _core.Graph:
+def load(
+    model: str | os.PathLike[str] | bytes | onnx.ModelProto, files: dict[Path, os.stat_result] | None = None
+) -> _core.Graph:
     """Return the graph of an ONNX model, in operators of the newest opset.
 
     Parameters
@@ -33,6 +37,8 @@ def load(model: str | os.PathLike[str] | bytes | onnx.ModelProto) -> _core.Graph
     model
         Path of a file (its external data are read from its folder, never from elsewhere), the bytes of one, or a
         ``ModelProto``, which is not changed.
+    files
+        Takes the files that were read, the model's own first, as they were then.
 
     Raises
     ------
@@ -43,18 +49,20 @@ def load(model: str | os.PathLike[str] | bytes | onnx.ModelProto) -> _core.Graph
     """
     from ascendsched import _core
 
-    return import_model(model, _core.Graph, _core.op_names())
+    return import_model(model, _core.Graph, _core.op_names(), files)
 
 
 def import_model(
     model: str | os.PathLike[str] | bytes | onnx.ModelProto,
     make_graph: Callable[[str], _Graph],
     known_ops: Iterable[str],
+    files: dict[Path, os.stat_result] | None = None,
 ) -> _Graph:
     """Do what `load` does, into any graph that has the building functions of ``_core.Graph``."""
-    proto, folder, opset = read_model(model)
+    weights = Weights()
+    proto, folder, opset = read_model(model, files, weights)
     try:
-        shared = ModelImport(proto, opset, known_ops, make_graph, TensorReader(folder))
+        shared = ModelImport(proto, opset, known_ops, make_graph, TensorReader(folder, files, weights))
         graph = Scope(shared, proto.graph).build()
     except RecursionError:
         raise GraphError("[onnx] the bodies of the model's nodes are nested too deep; flatten them") from None
@@ -65,27 +73,40 @@ def import_model(
 
 def read_model(
     model: str | os.PathLike[str] | bytes | onnx.ModelProto,
+    files: dict[Path, os.stat_result] | None = None,
+    weights: Weights | None = None,
 ) -> tuple[onnx.ModelProto, Path | None, int]:
     """Return the model with its functions inlined, the folder of its external data, and its opset.
+
+    Parameters
+    ----------
+    model, files
+        As for `load`.
+    weights
+        Takes the contents of large initializers, which are not in the model then; None: they stay there.
 
     Raises
     ------
     GraphError, UnsupportedError
         As `load`.
     """
-    proto, folder = _read(model)
+    proto, folder = _read(model, {} if files is None else files, weights)
     opset = _opset(proto)
     return inlined(proto) if proto.functions else proto, folder, opset
 
 
-def _read(model: str | os.PathLike[str] | bytes | onnx.ModelProto) -> tuple[onnx.ModelProto, Path | None]:
+def _read(
+    model: str | os.PathLike[str] | bytes | onnx.ModelProto,
+    files: dict[Path, os.stat_result],
+    weights: Weights | None,
+) -> tuple[onnx.ModelProto, Path | None]:
     """Return the model and the folder of its external data."""
     import onnx
 
     if isinstance(model, onnx.ModelProto):
         return _checked(model, "model"), None
     if isinstance(model, (bytes, bytearray, memoryview)):
-        return _parsed(bytes(model), "bytes"), None
+        return _parsed(memoryview(bytes(model)), "bytes", weights), None
     if not isinstance(model, (str, os.PathLike)):
         raise GraphError(f"[onnx] a model is a path, bytes or a ModelProto, got {type(model).__name__}")
     path = Path(os.fsdecode(model))
@@ -93,20 +114,28 @@ def _read(model: str | os.PathLike[str] | bytes | onnx.ModelProto) -> tuple[onnx
         if not path.is_file():
             what = "is not a file" if path.exists() else "does not exist"
             raise GraphError(f"[onnx] '{path}' {what}; pass the path of an .onnx file")
-        data = path.read_bytes()
+        files[path] = path.stat()
+        data = _mapped(path)
     except GraphError:
         raise
     except (OSError, ValueError) as error:  # ValueError: a zero byte in the path
         raise GraphError(f"[onnx] cannot read '{path}': {error}; check its permissions") from None
-    return _parsed(data, f"'{path}'"), path.parent
+    return _parsed(data, f"'{path}'", weights), path.parent
 
 
-def _parsed(data: bytes, what: str) -> onnx.ModelProto:
+def _mapped(path: Path) -> memoryview:
+    with path.open("rb") as file:
+        if os.fstat(file.fileno()).st_size == 0:
+            return memoryview(b"")
+        return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+
+
+def _parsed(data: memoryview, what: str, weights: Weights | None) -> onnx.ModelProto:
     import onnx
 
     proto = onnx.ModelProto()
     try:
-        proto.ParseFromString(data)
+        proto.ParseFromString(bytes(data if weights is None else cut(data, weights)))
     except Exception:  # protobuf's DecodeError, whose package has no type stubs
         raise GraphError(
             f"[onnx] {what} ({len(data)} bytes) is not an ONNX model, or is truncated; export or copy it again"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -9,6 +10,7 @@ import numpy as np
 
 from ascendsched.errors import GraphError, UnsupportedError
 from ascendsched.frontends.node import Tensor, text
+from ascendsched.frontends.onnx_wire import Weights
 
 if TYPE_CHECKING:
     import onnx
@@ -60,10 +62,21 @@ class TensorReader:
     ----------
     folder
         Folder of the model file, the only place where external data may lie; None for a model without a file.
+    files
+        Takes the files that are read, as they were then.
+    weights
+        What was cut out of the model before it was parsed.
     """
 
-    def __init__(self, folder: Path | None) -> None:
+    def __init__(
+        self,
+        folder: Path | None,
+        files: dict[Path, os.stat_result] | None = None,
+        weights: Weights | None = None,
+    ) -> None:
         self._folder = folder
+        self._weights = Weights() if weights is None else weights
+        self._files = {} if files is None else files
         self._paths: dict[str, Path] = {}
 
     def read(self, proto: onnx.TensorProto, where: str) -> Tensor:
@@ -105,7 +118,7 @@ class TensorReader:
         if proto.data_location == _EXTERNAL:
             return self._external(proto, count * storage.itemsize, where).view(storage)
         if proto.HasField("raw_data"):
-            raw = proto.raw_data
+            raw = self._weights.find(proto.raw_data)
             if len(raw) % storage.itemsize:
                 raise GraphError(f"[onnx] {where}: {len(raw)} bytes are no whole number of values; the file is damaged")
             return np.frombuffer(raw, storage)
@@ -131,7 +144,7 @@ class TensorReader:
         location = entries.get("location", "")
         path = self._path(location, where)
         try:
-            size = path.stat().st_size
+            size = self._files.setdefault(path, path.stat()).st_size
             if not path.is_file():
                 raise GraphError(f"[onnx] {where}: external data '{location}' is not a file")
             # The size comes first: a damaged length must not make us allocate that much.

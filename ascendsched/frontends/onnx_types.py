@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -114,7 +115,8 @@ def _without_large_constants(model: onnx.ModelProto) -> onnx.ModelProto:
     graph.input.extend(source.input)
     declared = {info.name for info in source.input}
     for tensor in source.initializer:
-        if tensor.ByteSize() <= _NO_SHAPE_VALUE_BYTES:
+        # The contents of the largest were cut out of the file: their dimensions tell.
+        if max(tensor.ByteSize(), math.prod(tensor.dims)) <= _NO_SHAPE_VALUE_BYTES:
             graph.initializer.append(tensor)
         elif tensor.name not in declared:
             graph.input.append(_same_type(tensor.name, tensor))

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "base/dtype.h"
@@ -17,14 +18,19 @@ constexpr size_t kAlignment = 64;  // bytes; of every buffer that we allocate
 
 constexpr size_t round_up(size_t n, size_t to = kAlignment) { return (n + to - 1) / to * to; }
 
-// Owned, 64-byte aligned host memory.
+// 64-byte aligned host memory: allocated here, or a part of something that it keeps alive, such as a mapped file.
 class Buffer {
  public:
   // Throws OutOfMemoryError. The contents are uninitialised.
   explicit Buffer(size_t bytes) : data_(std::aligned_alloc(kAlignment, round_up(bytes ? bytes : 1))), bytes_(bytes) {
     if (!data_) throw OutOfMemoryError("[buffer] host memory exhausted: asked " + std::to_string(bytes) + " bytes");
   }
-  ~Buffer() { std::free(data_); }
+  // Memory of `owner`, which must not change while the buffer lives.
+  Buffer(std::shared_ptr<const void> owner, const void* data, size_t bytes)
+      : data_(const_cast<void*>(data)), bytes_(bytes), owner_(std::move(owner)) {}
+  ~Buffer() {
+    if (!owner_) std::free(data_);
+  }
   Buffer(const Buffer&) = delete;
   Buffer& operator=(const Buffer&) = delete;
 
@@ -34,6 +40,7 @@ class Buffer {
  private:
   void* data_;
   size_t bytes_;
+  std::shared_ptr<const void> owner_;  // null: allocated here
 };
 
 struct HostTensor {

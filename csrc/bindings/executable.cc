@@ -1,4 +1,4 @@
-#include "runtime/executable.h"
+#include "bindings/executable.h"
 
 #include <cmath>
 #include <cstddef>
@@ -9,36 +9,6 @@
 
 namespace asc {
 namespace {
-
-// Shared ownership whose release may join threads or wait for a run: never with the GIL held.
-template <typename T>
-class Owned {
- public:
-  explicit Owned(std::shared_ptr<T> p) : p_(std::move(p)) {}
-  Owned(Owned&&) noexcept = default;
-  ~Owned() {
-    if (!p_) return;
-    py::gil_scoped_release unlocked;
-    p_.reset();
-  }
-  T* operator->() const { return p_.get(); }
-  T& operator*() const { return *p_; }
-
- private:
-  std::shared_ptr<T> p_;
-};
-
-// The caller's arrays of one run or binding, in graph order.
-struct Feeds {
-  std::vector<TensorView> views;
-  std::vector<py::object> held;
-};
-
-struct PyExecutable {
-  Owned<Executable> core;
-  std::vector<py::str> input_names, output_names;
-  py::object normalize;  // (name, dtype, value) -> usable array; for what is not usable in place
-};
 
 std::vector<py::str> names(const Plan& plan, const std::vector<ValueId>& values) {
   std::vector<py::str> list;
@@ -341,6 +311,12 @@ void bind_executable(py::module_& m) {
              }
              return std::unique_ptr<PyRun>(new PyRun{std::move(feeds), {}, e.output_names, Owned<Run>(std::move(run))});
            })
+      .def("warm_up",
+           [](const PyExecutable& e, const py::dict& given) {
+             const Feeds feeds = take_feeds(e, given);
+             py::gil_scoped_release unlocked;
+             e.core->warm_up(feeds.views);
+           })
       .def("bind",
            [](const py::object& self, const py::dict& inputs, const py::dict& outputs) {
              const auto& e = self.cast<const PyExecutable&>();
@@ -353,6 +329,7 @@ void bind_executable(py::module_& m) {
            })
       .def_property_readonly("inputs", [](const PyExecutable& e) { return signature_of(e, e.core->plan().inputs); })
       .def_property_readonly("outputs", [](const PyExecutable& e) { return signature_of(e, e.core->plan().outputs); })
+      .def_property_readonly("host_inputs", [](const PyExecutable& e) { return e.core->plan().host_inputs; })
       .def_property_readonly("plan_text", [](const PyExecutable& e) { return e.core->plan().text(); })
       .def_property_readonly("dynamic_reasons", [](const PyExecutable& e) { return e.core->plan().dynamic_reasons; })
       .def(

@@ -103,4 +103,8 @@ struct CompileOptions {
 // Throws GraphError, UnsupportedError (lists every unsupported operator), PlanError.
 std::shared_ptr<const Plan> compile_plan(Graph graph, const CompileOptions& options);
 
+// The graph that the plan computes: constants folded, dead nodes gone, element types known, bodies likewise. Compiling
+// it gives the same plan (up to numbers) without the folding. Shares the constants with the plan.
+Graph folded_graph(const Plan& plan);
+
 }  // namespace asc

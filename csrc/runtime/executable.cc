@@ -96,13 +96,31 @@ std::shared_ptr<Run> Executable::start(const std::vector<TensorView>& inputs, co
   check_inputs(inputs);
   auto run = std::make_shared<Run>(shared_from_this(), bound);
   std::lock_guard<std::mutex> lock(mutex_);
-  launch(*run, inputs, is_async);
+  launch(*run, inputs, is_async, false);
   return run;
 }
 
-void Executable::launch(Run& run, const std::vector<TensorView>& inputs, bool is_async) {
-  ++counters_.runs;
+void Executable::warm_up(const std::vector<TensorView>& inputs) {
+  check_process();
+  check_inputs(inputs);
+  auto run = std::make_shared<Run>(shared_from_this(), std::vector<TensorView>{});
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    launch(*run, inputs, false, true);
+  }
+  run->wait(-1);
+}
+
+std::vector<HotShape> Executable::hot_shapes() {
+  check_process();
+  std::lock_guard<std::mutex> lock(mutex_);
+  return hot_shapes_.list();
+}
+
+void Executable::launch(Run& run, const std::vector<TensorView>& inputs, bool is_async, bool is_warmup) {
+  ++(is_warmup ? counters_.warmups : counters_.runs);
   RunContext context;
+  context.sinks_now = is_warmup;
   context.stream = stream_.get();
   context.event = &run.event_;
   context.recorder = recorder_.get();
@@ -127,6 +145,7 @@ void Executable::launch(Run& run, const std::vector<TensorView>& inputs, bool is
     throw;
   }
   if (context.is_inline) stream_->end_inline();
+  if (!run.error_) hot_shapes_.note(*plan_, inputs);
 }
 
 // A failed stage is kept in the run; whatever was launched before it completes first.
@@ -154,6 +173,7 @@ Stats Executable::stats() {
   const CacheCounters s = root_->schedule_counters();
   auto d = [](auto v) { return static_cast<double>(v); };
   return {{"runs", d(counters_.runs)},
+          {"warmups", d(counters_.warmups)},
           {"launches", d(counters_.launches)},
           {"submits", d(counters_.submits)},
           {"submitted_tasks", d(counters_.submitted_tasks)},

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "runtime/devices.h"
+#include "runtime/hot_shapes.h"
 #include "runtime/level.h"
 #include "runtime/run.h"
 
@@ -40,6 +41,12 @@ class Executable : public std::enable_shared_from_this<Executable> {
   std::shared_ptr<Run> start(const std::vector<TensorView>& inputs, const std::vector<TensorView>& bound,
                              bool is_async);
 
+  // Runs the model on `inputs` and waits: tilings are cached afterwards, and schedules loaded unless in host mode.
+  // Throws like start and wait.
+  void warm_up(const std::vector<TensorView>& inputs);
+  // What ran last, most recent first, bounded.
+  std::vector<HotShape> hot_shapes();
+
   const Plan& plan() const { return *plan_; }
   const DeviceInfo& device_info() const { return device_->info(); }
   Mode mode() const { return options_.mode; }
@@ -61,7 +68,7 @@ class Executable : public std::enable_shared_from_this<Executable> {
   friend class Run;
   Executable(std::shared_ptr<const Plan> plan, const ExecutableOptions& options);
   void check_inputs(const std::vector<TensorView>& inputs) const;
-  void launch(Run& run, const std::vector<TensorView>& inputs, bool is_async);
+  void launch(Run& run, const std::vector<TensorView>& inputs, bool is_async, bool is_warmup);
   void execute(Run& run, RunContext& context, const std::vector<TensorView>& inputs);
   void check_process() const;
 
@@ -81,6 +88,7 @@ class Executable : public std::enable_shared_from_this<Executable> {
   ResolveContext context_;
   std::unique_ptr<Level> root_;
   RunCounters counters_;
+  HotShapes hot_shapes_;
   uint32_t sequence_ = 0;
   std::unique_ptr<Recorder> recorder_;
 };

@@ -135,7 +135,7 @@ std::shared_ptr<LoadedSchedule> Level::find_schedule(size_t s, RunContext& run) 
     if (std::shared_ptr<LoadedSchedule> found = state.schedules->find(key_)) return found;
   }
   // A shape that came back once will come back again: the second sighting pays for loading.
-  if (options_.mode == Mode::kAuto && !plan_->is_static() && !state.sightings->find(key_)) {
+  if (options_.mode == Mode::kAuto && !run.sinks_now && !plan_->is_static() && !state.sightings->find(key_)) {
     state.sightings->insert(key_, std::make_shared<int>(1), sizeof(int));
     return nullptr;
   }

@@ -37,7 +37,8 @@ class TableStore {
 };
 
 struct RunCounters {
-  uint64_t runs = 0, launches = 0, submits = 0, submitted_tasks = 0, loads = 0, load_ns = 0, syncs = 0, copies = 0;
+  uint64_t runs = 0, warmups = 0, launches = 0, submits = 0, submitted_tasks = 0, loads = 0, load_ns = 0, syncs = 0,
+           copies = 0;
 };
 
 // Everything a run in flight must keep until its event is signalled.
@@ -59,6 +60,7 @@ struct RunContext {
   Recorder* recorder = nullptr;
   uint32_t run = 0;        // recorder's number
   uint32_t sequence = 0;   // device entries so far
+  bool sinks_now = false;  // a warm-up: mode auto loads a schedule at the first sighting
   bool is_inline = false;  // tasks execute on this thread, so a launched task is a completed one
   Pool* pool = nullptr;
   Arena* arena = nullptr;

@@ -1,0 +1,44 @@
+// What the files of the bindings share about executables.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "bindings/module.h"
+#include "runtime/executable.h"
+
+namespace asc {
+
+// Shared ownership whose release may join threads or wait for a run: never with the GIL held.
+template <typename T>
+class Owned {
+ public:
+  explicit Owned(std::shared_ptr<T> p) : p_(std::move(p)) {}
+  Owned(Owned&&) noexcept = default;
+  ~Owned() {
+    if (!p_) return;
+    py::gil_scoped_release unlocked;
+    p_.reset();
+  }
+  T* operator->() const { return p_.get(); }
+  T& operator*() const { return *p_; }
+
+ private:
+  std::shared_ptr<T> p_;
+};
+
+// The caller's arrays of one run or binding, in graph order.
+struct Feeds {
+  std::vector<TensorView> views;
+  std::vector<py::object> held;
+};
+
+struct PyExecutable {
+  Owned<Executable> core;
+  std::vector<py::str> input_names, output_names;
+  py::object normalize;  // (name, dtype, value) -> usable array; for what is not usable in place
+};
+
+}  // namespace asc

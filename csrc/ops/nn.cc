@@ -23,23 +23,43 @@ void set_windows(InferContext& ctx, const WindowGeometry& g, int64_t channels) {
   ctx.set_output(0, out);
 }
 
+// The weight `w` of a convolution over `x`.
+void check_kernel(const ShapeContext& ctx, const Shape& x, const Shape& w) {
+  if (w.rank() != x.rank()) fail_shape(ctx, message("weight ", w, " and input ", x, "; expected equal ranks"));
+  for (int64_t d : w)
+    if (d < 1) fail_shape(ctx, message("weight ", w, " is empty"));
+  const std::vector<int64_t>& declared = ctx.attributes().get_ints("kernel_shape");
+  if (!declared.empty() && !std::equal(declared.begin(), declared.end(), w.begin() + 2, w.end()))
+    fail_shape(ctx, message("kernel_shape has other sizes than weight ", w, "; drop it or correct it"));
+}
+
 // X [n, c, spatial], W [m, c / group, kernel], B [m].
 void infer_conv(InferContext& ctx) {
   const Shape& x = ctx.input(0);
   const Shape& w = ctx.input(1);
   check_spatial(ctx, x);
-  if (w.rank() != x.rank()) ctx.fail(message("weight ", w, " and input ", x, "; expected equal ranks"));
-  for (int64_t d : w)
-    if (d < 1) ctx.fail(message("weight ", w, " is empty"));
+  check_kernel(ctx, x, w);
   const int64_t group = ctx.attr("group", 1);
   if (group < 1 || x[1] % group != 0 || x[1] / group != w[1] || w[0] % group != 0)
     ctx.fail(message("input ", x, ", weight ", w, ", group ", group, "; expected weight [m, channels / group, ...], m ",
                      "divisible by group"));
-  const std::vector<int64_t>& declared = ctx.attributes().get_ints("kernel_shape");
-  if (!declared.empty() && !std::equal(declared.begin(), declared.end(), w.begin() + 2, w.end()))
-    ctx.fail(message("kernel_shape has other sizes than weight ", w, "; drop it or correct it"));
   check_vector(ctx, 2, w[0]);
   set_windows(ctx, window_geometry(ctx, x, w.begin() + 2, false), w[0]);
+}
+
+// X [n, c, spatial], W [c, m / group, kernel], B [m].
+void infer_conv_transpose(InferContext& ctx) {
+  const Shape& x = ctx.input(0);
+  const Shape& w = ctx.input(1);
+  check_spatial(ctx, x);
+  const int64_t group = ctx.attr("group", 1);
+  check_kernel(ctx, x, w);
+  if (group < 1 || x[1] != w[0] || x[1] % group != 0)
+    ctx.fail(message("input ", x, ", weight ", w, ", group ", group, "; expected weight [channels, m / group, ...], ",
+                     "channels divisible by group"));
+  const int64_t channels = checked_product(ctx, w[1], group);
+  check_vector(ctx, 2, channels);
+  set_windows(ctx, transposed_geometry(ctx, x, w.begin() + 2), channels);
 }
 
 void infer_pool(InferContext& ctx) {
@@ -169,6 +189,7 @@ constexpr DTypeSet kMaxPoolTypes = kFloats | DTypeSet(DType::kInt8) | DTypeSet(D
 void register_nn_ops(OpRegistry& r) {
   register_norm_ops(r);
   r.add(OpDef("Conv", 2, 3, infer_conv, same_type<kFloats>));
+  r.add(OpDef("ConvTranspose", 2, 3, infer_conv_transpose, same_type<kFloats>));
   r.add(OpDef("MaxPool", 1, 1, infer_pool, same_type<kMaxPoolTypes>));
   r.add(OpDef("AveragePool", 1, 1, infer_pool, same_type<kFloats>));
   r.add(OpDef("GlobalAveragePool", 1, 1, infer_global_pool, same_type<kFloats>));

@@ -6,6 +6,7 @@ namespace asc {
 
 void register_nn_kernels(KernelRegistry& registry) {
   cpu::register_conv(registry);
+  cpu::register_conv_transpose(registry);
   cpu::register_pool(registry);
   cpu::register_global_pool(registry);
   cpu::register_lstm(registry);

@@ -6,6 +6,7 @@
 namespace asc::cpu {
 
 void register_conv(KernelRegistry& registry);
+void register_conv_transpose(KernelRegistry& registry);
 void register_pool(KernelRegistry& registry);
 void register_global_pool(KernelRegistry& registry);
 void register_lstm(KernelRegistry& registry);

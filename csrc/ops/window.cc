@@ -114,17 +114,13 @@ WindowGeometry window_geometry(const ShapeContext& ctx, const Shape& x, const in
 WindowGeometry transposed_geometry(const ShapeContext& ctx, const Shape& x, const int64_t* kernel) {
   WindowGeometry g = read_windows(ctx, x, kernel);
   const AutoPad mode = read_auto_pad(ctx);
-  int64_t extra[kMaxSpatial], wanted[kMaxSpatial];
+  int64_t extra[kMaxSpatial], wanted[kMaxRank];
   read_list(ctx, "output_padding", g.spatial, 0, 0, extra);
-  const size_t wanted_count = ctx.attributes().get_ints("output_shape").size();
+  const size_t count = ctx.attributes().get_ints("output_shape").size();
   // Some exporters give all dimensions; only the spatial ones say anything.
-  const int offset = wanted_count == static_cast<size_t>(x.rank()) ? 2 : 0;
-  int64_t all[kMaxRank];
-  read_list(ctx, "output_shape", g.spatial + offset, 0, -1, all);
-  for (int i = 0; i < g.spatial; ++i) {
-    wanted[i] = wanted_count > 0 ? all[i + offset] : -1;
-    spread_axis(ctx, x, i, mode, extra[i], wanted[i], g);
-  }
+  const int first = count == static_cast<size_t>(x.rank()) ? 2 : 0;
+  if (count > 0) read_list(ctx, "output_shape", g.spatial + first, 0, 0, wanted);
+  for (int i = 0; i < g.spatial; ++i) spread_axis(ctx, x, i, mode, extra[i], count ? wanted[first + i] : -1, g);
   return g;
 }
 

@@ -145,7 +145,9 @@ def test_resize_keeps_the_aspect_ratio_where_asked(rng, mode, policy):
 def test_linear_resize_of_integers_agrees(rng, dtype):
     x = rng.integers(-100 if dtype != "uint8" else 0, 100, (1, 2, 5, 6)).astype(dtype)
     resize(x, scales=[1, 1, 2, 2], mode="linear")
-    resize(x, sizes=[1, 2, 3, 9], mode="linear")
+    # Where weights are not exact, a result just below an integer may be cut to the one before.
+    made = one_node("Resize", {"x": x}, {"-roi": "", "-scales": "", "sizes": np.array([1, 2, 3, 9])}, mode="linear")
+    assert np.abs(asc.compile(made).run({"x": x})["y"].astype(int) - reference(made, {"x": x})).max() <= 1
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float16"])
@@ -252,8 +254,8 @@ def test_conv_transpose_works_on_other_floats(rng, dtype):
 )
 def test_malformed_transposed_convolutions_are_refused(w_shape, attributes):
     x = np.ones((1, 3, 5, 5), np.float32)
+    made = one_node("ConvTranspose", {"x": x}, {"w": np.ones(w_shape, np.float32)}, 11, **attributes)
     with pytest.raises(asc.AscendSchedError):
-        made = one_node("ConvTranspose", {"x": x}, {"w": np.ones(w_shape, np.float32)}, 11, **attributes)
         asc.compile(made).run({"x": x})
 
 
@@ -284,7 +286,7 @@ def test_non_max_suppression_without_a_limit_selects_nothing(rng):
 def test_non_max_suppression_tells_a_threshold_that_is_no_ratio(rng):
     feeds = boxes_and_scores(rng, 1, 1, 4, is_center=False)
     constants = {"limit": np.array([4]), "iou": np.float32([1.5])}
-    with pytest.raises(asc.AscendSchedError, match="iou_threshold is 1.5"):
+    with pytest.raises(asc.AscendSchedError, match=r"iou_threshold is 1\.5"):
         asc.compile(one_node("NonMaxSuppression", feeds, constants, 11)).run(feeds)
 
 

@@ -184,7 +184,10 @@ std::shared_ptr<const Tiling> try_onednn(const TilingContext& ctx, const Product
 bool wants_onednn(const TilingContext& ctx, const Product& p) {
   const double operations = 2.0 * static_cast<double>(p.m) * static_cast<double>(p.n) * static_cast<double>(p.k);
   if (!ctx.options().use_onednn || p.alpha != 1 || operations < 2e6 || p.m == 1 || p.n == 1) return false;
-  return ctx.options().threads > 1 ? operations >= 8e6 : !prefers_rows(p.m, p.n, p.k);
+  if (ctx.options().threads > 1) return operations >= 8e6;
+  // A constant b beyond the second-level cache is read at the memory's speed only from its packed layout.
+  const bool reads_large_b = ctx.is_constant(1) && p.batch_rank == 0 && p.n * p.k > int64_t{1} << 18;
+  return !prefers_rows(p.m, p.n, p.k) || (reads_large_b && p.m > 8);
 }
 
 }  // namespace

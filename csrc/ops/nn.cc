@@ -1,4 +1,4 @@
-// Convolution, pooling, normalisation, softmax and LSTM.
+// Convolution, pooling, normalisation, softmax, LSTM and GRU.
 #include "ops/infer.h"
 #include "ops/type_rules.h"
 #include "ops/window.h"
@@ -161,7 +161,8 @@ void infer_lstm(InferContext& ctx) {
   ctx.set_output(2, Shape{directions, x[1], hidden});
 }
 
-DType lstm_type(const Node& node, const std::vector<DType>& inputs, int) {
+// LSTM and GRU.
+DType recurrent_type(const Node& node, const std::vector<DType>& inputs, int) {
   check_arity(node, inputs);
   check_type(node, inputs, 0, kFloats);
   for (size_t i = 1; i < inputs.size(); ++i) {
@@ -171,6 +172,27 @@ DType lstm_type(const Node& node, const std::vector<DType>& inputs, int) {
       check_same(node, inputs, i);
   }
   return inputs[0];
+}
+
+// X [steps, batch, in], W [directions, 3 h, in], R [directions, 3 h, h], then the optional B, sequence_lens and
+// initial_h.
+void infer_gru(InferContext& ctx) {
+  if (ctx.attr("layout", 0) != 0) fail_unsupported(ctx, "layout is 1; transpose the operands to layout 0");
+  check_rank(ctx, 0, 3);
+  check_rank(ctx, 2, 3);
+  const Shape& x = ctx.input(0);
+  const int64_t directions = read_directions(ctx);
+  const int64_t hidden = ctx.attr("hidden_size", ctx.input(2)[2]);
+  if (hidden < 1 || hidden > INT32_MAX) ctx.fail(message("hidden_size is ", hidden, "; expected 1 or more"));
+  check_shape(ctx, 1, Shape{directions, 3 * hidden, x[2]});
+  check_shape(ctx, 2, Shape{directions, 3 * hidden, hidden});
+  check_shape(ctx, 3, Shape{directions, 6 * hidden});
+  check_shape(ctx, 4, Shape{x[1]});
+  check_shape(ctx, 5, Shape{directions, x[1], hidden});
+  const Shape all{x[0], directions, x[1], hidden};
+  check_size(ctx, all);
+  ctx.set_output(0, all);
+  ctx.set_output(1, Shape{directions, x[1], hidden});
 }
 
 void register_norm_ops(OpRegistry& r) {
@@ -194,7 +216,8 @@ void register_nn_ops(OpRegistry& r) {
   r.add(OpDef("AveragePool", 1, 1, infer_pool, same_type<kFloats>));
   r.add(OpDef("GlobalAveragePool", 1, 1, infer_global_pool, same_type<kFloats>));
   r.add(OpDef("GlobalMaxPool", 1, 1, infer_global_pool, same_type<kFloats>));
-  r.add(OpDef("LSTM", 3, 8, infer_lstm, lstm_type).outputs(1, 3));
+  r.add(OpDef("LSTM", 3, 8, infer_lstm, recurrent_type).outputs(1, 3));
+  r.add(OpDef("GRU", 3, 6, infer_gru, recurrent_type).outputs(1, 2));
 }
 
 }  // namespace asc

@@ -2,13 +2,11 @@
 // and runs the cell. Weights are used transposed, (in, 4 hidden): packed once where constant.
 #include <algorithm>
 #include <cstring>
-#include <string>
 
-#include "backends/cpu/blas.h"
 #include "backends/cpu/half_adaptor.h"
 #include "backends/cpu/lstm_cell.h"
 #include "backends/cpu/nn.h"
-#include "backends/cpu/small_gemm.h"
+#include "backends/cpu/recurrent.h"
 #include "base/hash.h"
 
 namespace asc::cpu {
@@ -26,11 +24,6 @@ struct LstmTiling : TilingOf<LstmTiling> {
   bool runs_backwards(int d) const { return d == 1 || is_reverse; }
 };
 
-void transpose(const float* from, int64_t rows, int64_t columns, float* to) {
-  for (int64_t i = 0; i < rows; ++i)
-    for (int64_t j = 0; j < columns; ++j) to[j * rows + i] = from[i * columns + j];
-}
-
 // Both weights of direction d: w (in, 4 hidden), then r (hidden, 4 hidden).
 void transpose_weights(const LstmTiling& t, int d, const float* w, const float* r, float* to) {
   transpose(w + d * t.gates() * t.in, t.gates(), t.in, to);
@@ -44,22 +37,6 @@ void pack_weights(const Tiling& tiling, const void* const* inputs, void* packed)
   for (int d = 0; d < t.directions; ++d)
     transpose_weights(t, d, static_cast<const float*>(inputs[kW]), static_cast<const float*>(inputs[kR]),
                       static_cast<float*>(packed) + d * weight_elements(t));
-}
-
-// c[m, n] = a[m, k]·b[k, n] + add, where add has rows `add_row` apart (0: one row for all).
-void product_plus(int64_t m, int64_t n, int64_t k, const float* a, const float* b, const float* add, int64_t add_row,
-                  float* c) {
-  if (prefers_rows(m, n, k)) {
-    SmallGemmArgs s;
-    s.m = m, s.n = n, s.k = k;
-    s.a = a, s.a_row = k;
-    s.b = b, s.ldb = n;
-    s.c = c, s.ldc = n;
-    s.add = add, s.add_row = add_row;
-    return small_gemm().rows(s);
-  }
-  for (int64_t i = 0; i < m; ++i) std::copy(add + i * add_row, add + i * add_row + n, c + i * n);
-  gemm(false, false, m, n, k, 1.0f, a, k, b, n, 1.0f, c, n);
 }
 
 // The scratch of one launch, in the workspace.
@@ -162,9 +139,7 @@ class LstmPass {
     return s_.rows;
   }
 
-  float* y_row(int64_t time, int64_t b) const {
-    return y_ + ((time * t_.directions + d_) * t_.batch + b) * t_.hidden;
-  }
+  float* y_row(int64_t time, int64_t b) const { return y_ + ((time * t_.directions + d_) * t_.batch + b) * t_.hidden; }
 
   void run_cells(int64_t step) {
     for (int64_t b = 0; b < t_.batch; ++b) {
@@ -185,22 +160,14 @@ class LstmPass {
   const Scratch& s_;
   const int d_;
   const float* x_;
-  const int32_t* lengths_;   // null: all steps
-  const float* peephole_;    // null: none
-  float* y_;                 // null: not wanted
+  const int32_t* lengths_;  // null: all steps
+  const float* peephole_;   // null: none
+  float* y_;                // null: not wanted
 };
-
-Status check_lengths(const LstmTiling& t, const int32_t* lengths, Worker& worker) {
-  for (int64_t b = 0; lengths && b < t.batch; ++b)
-    if (lengths[b] < 0 || lengths[b] > t.steps)
-      return worker.fail(Status::kInvalidValue, "sequence_lens holds " + std::to_string(lengths[b]) + " at position " +
-                                                    std::to_string(b) + "; expected 0 to " + std::to_string(t.steps));
-  return Status::kOk;
-}
 
 Status launch_lstm(const Task& task, void* const* slots, Worker& worker) {
   const auto& t = *static_cast<const LstmTiling*>(task.tiling);
-  const Status status = check_lengths(t, LstmPass::optional<int32_t>(task, slots, kLengths), worker);
+  const Status status = check_lengths(t.batch, t.steps, LstmPass::optional<int32_t>(task, slots, kLengths), worker);
   if (status != Status::kOk) return status;
   Scratch s;
   place(t, t.packed_bytes == 0, static_cast<float*>(task.workspace(slots)), &s);

@@ -9,6 +9,7 @@ void register_nn_kernels(KernelRegistry& registry) {
   cpu::register_conv_transpose(registry);
   cpu::register_pool(registry);
   cpu::register_global_pool(registry);
+  cpu::register_gru(registry);
   cpu::register_lstm(registry);
 }
 

@@ -1,4 +1,4 @@
-// Convolution, pooling, normalisation, softmax and LSTM.
+// Convolution, pooling, normalisation, softmax, LSTM and GRU.
 #include "ops/infer.h"
 #include "ops/type_rules.h"
 #include "ops/window.h"
@@ -23,23 +23,43 @@ void set_windows(InferContext& ctx, const WindowGeometry& g, int64_t channels) {
   ctx.set_output(0, out);
 }
 
+// The weight `w` of a convolution over `x`.
+void check_kernel(const ShapeContext& ctx, const Shape& x, const Shape& w) {
+  if (w.rank() != x.rank()) fail_shape(ctx, message("weight ", w, " and input ", x, "; expected equal ranks"));
+  for (int64_t d : w)
+    if (d < 1) fail_shape(ctx, message("weight ", w, " is empty"));
+  const std::vector<int64_t>& declared = ctx.attributes().get_ints("kernel_shape");
+  if (!declared.empty() && !std::equal(declared.begin(), declared.end(), w.begin() + 2, w.end()))
+    fail_shape(ctx, message("kernel_shape has other sizes than weight ", w, "; drop it or correct it"));
+}
+
 // X [n, c, spatial], W [m, c / group, kernel], B [m].
 void infer_conv(InferContext& ctx) {
   const Shape& x = ctx.input(0);
   const Shape& w = ctx.input(1);
   check_spatial(ctx, x);
-  if (w.rank() != x.rank()) ctx.fail(message("weight ", w, " and input ", x, "; expected equal ranks"));
-  for (int64_t d : w)
-    if (d < 1) ctx.fail(message("weight ", w, " is empty"));
+  check_kernel(ctx, x, w);
   const int64_t group = ctx.attr("group", 1);
   if (group < 1 || x[1] % group != 0 || x[1] / group != w[1] || w[0] % group != 0)
     ctx.fail(message("input ", x, ", weight ", w, ", group ", group, "; expected weight [m, channels / group, ...], m ",
                      "divisible by group"));
-  const std::vector<int64_t>& declared = ctx.attributes().get_ints("kernel_shape");
-  if (!declared.empty() && !std::equal(declared.begin(), declared.end(), w.begin() + 2, w.end()))
-    ctx.fail(message("kernel_shape has other sizes than weight ", w, "; drop it or correct it"));
   check_vector(ctx, 2, w[0]);
   set_windows(ctx, window_geometry(ctx, x, w.begin() + 2, false), w[0]);
+}
+
+// X [n, c, spatial], W [c, m / group, kernel], B [m].
+void infer_conv_transpose(InferContext& ctx) {
+  const Shape& x = ctx.input(0);
+  const Shape& w = ctx.input(1);
+  check_spatial(ctx, x);
+  const int64_t group = ctx.attr("group", 1);
+  check_kernel(ctx, x, w);
+  if (group < 1 || x[1] != w[0] || x[1] % group != 0)
+    ctx.fail(message("input ", x, ", weight ", w, ", group ", group, "; expected weight [channels, m / group, ...], ",
+                     "channels divisible by group"));
+  const int64_t channels = checked_product(ctx, w[1], group);
+  check_vector(ctx, 2, channels);
+  set_windows(ctx, transposed_geometry(ctx, x, w.begin() + 2), channels);
 }
 
 void infer_pool(InferContext& ctx) {
@@ -141,7 +161,8 @@ void infer_lstm(InferContext& ctx) {
   ctx.set_output(2, Shape{directions, x[1], hidden});
 }
 
-DType lstm_type(const Node& node, const std::vector<DType>& inputs, int) {
+// LSTM and GRU.
+DType recurrent_type(const Node& node, const std::vector<DType>& inputs, int) {
   check_arity(node, inputs);
   check_type(node, inputs, 0, kFloats);
   for (size_t i = 1; i < inputs.size(); ++i) {
@@ -151,6 +172,27 @@ DType lstm_type(const Node& node, const std::vector<DType>& inputs, int) {
       check_same(node, inputs, i);
   }
   return inputs[0];
+}
+
+// X [steps, batch, in], W [directions, 3 h, in], R [directions, 3 h, h], then the optional B, sequence_lens and
+// initial_h.
+void infer_gru(InferContext& ctx) {
+  if (ctx.attr("layout", 0) != 0) fail_unsupported(ctx, "layout is 1; transpose the operands to layout 0");
+  check_rank(ctx, 0, 3);
+  check_rank(ctx, 2, 3);
+  const Shape& x = ctx.input(0);
+  const int64_t directions = read_directions(ctx);
+  const int64_t hidden = ctx.attr("hidden_size", ctx.input(2)[2]);
+  if (hidden < 1 || hidden > INT32_MAX) ctx.fail(message("hidden_size is ", hidden, "; expected 1 or more"));
+  check_shape(ctx, 1, Shape{directions, 3 * hidden, x[2]});
+  check_shape(ctx, 2, Shape{directions, 3 * hidden, hidden});
+  check_shape(ctx, 3, Shape{directions, 6 * hidden});
+  check_shape(ctx, 4, Shape{x[1]});
+  check_shape(ctx, 5, Shape{directions, x[1], hidden});
+  const Shape all{x[0], directions, x[1], hidden};
+  check_size(ctx, all);
+  ctx.set_output(0, all);
+  ctx.set_output(1, Shape{directions, x[1], hidden});
 }
 
 void register_norm_ops(OpRegistry& r) {
@@ -169,11 +211,13 @@ constexpr DTypeSet kMaxPoolTypes = kFloats | DTypeSet(DType::kInt8) | DTypeSet(D
 void register_nn_ops(OpRegistry& r) {
   register_norm_ops(r);
   r.add(OpDef("Conv", 2, 3, infer_conv, same_type<kFloats>));
+  r.add(OpDef("ConvTranspose", 2, 3, infer_conv_transpose, same_type<kFloats>));
   r.add(OpDef("MaxPool", 1, 1, infer_pool, same_type<kMaxPoolTypes>));
   r.add(OpDef("AveragePool", 1, 1, infer_pool, same_type<kFloats>));
   r.add(OpDef("GlobalAveragePool", 1, 1, infer_global_pool, same_type<kFloats>));
   r.add(OpDef("GlobalMaxPool", 1, 1, infer_global_pool, same_type<kFloats>));
-  r.add(OpDef("LSTM", 3, 8, infer_lstm, lstm_type).outputs(1, 3));
+  r.add(OpDef("LSTM", 3, 8, infer_lstm, recurrent_type).outputs(1, 3));
+  r.add(OpDef("GRU", 3, 6, infer_gru, recurrent_type).outputs(1, 2));
 }
 
 }  // namespace asc

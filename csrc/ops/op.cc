@@ -20,6 +20,7 @@ const OpRegistry& OpRegistry::instance() {
     register_movement_ops(r);
     register_reduce_ops(r);
     register_nn_ops(r);
+    register_image_ops(r);
     register_generate_ops(r);
     register_control_ops(r);
     return r;

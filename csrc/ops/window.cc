@@ -59,9 +59,8 @@ void resolve_axis(const ShapeContext& ctx, const Shape& x, int i, AutoPad mode, 
   g.output[i] = count_windows(dim, g.pad_begin[i], g.pad_end[i], window, stride, is_ceil);
 }
 
-}  // namespace
-
-WindowGeometry window_geometry(const ShapeContext& ctx, const Shape& x, const int64_t* kernel, bool is_pooling) {
+// Kernel, strides, dilations and pads as given.
+WindowGeometry read_windows(const ShapeContext& ctx, const Shape& x, const int64_t* kernel) {
   WindowGeometry g;
   g.spatial = x.rank() - 2;
   for (int i = 0; i < g.spatial; ++i) {
@@ -71,19 +70,57 @@ WindowGeometry window_geometry(const ShapeContext& ctx, const Shape& x, const in
   }
   read_list(ctx, "strides", g.spatial, 1, 1, g.stride);
   read_list(ctx, "dilations", g.spatial, 1, 1, g.dilation);
-  const AutoPad mode = read_auto_pad(ctx);
   int64_t pads[2 * kMaxSpatial];
   read_list(ctx, "pads", 2 * g.spatial, 0, 0, pads);
+  for (int i = 0; i < g.spatial; ++i) g.pad_begin[i] = pads[i], g.pad_end[i] = pads[g.spatial + i];
+  return g;
+}
+
+// `wanted`: the output size that the node asks for, or -1.
+void spread_axis(const ShapeContext& ctx, const Shape& x, int i, AutoPad mode, int64_t extra, int64_t wanted,
+                 WindowGeometry& g) {
+  const int64_t dim = x[i + 2];
+  if (dim > kMaxElements / kMaxWindow) fail_shape(ctx, message("input ", x, " is too large"));
+  const int64_t full = (dim - 1) * g.stride[i] + (g.kernel[i] - 1) * g.dilation[i] + 1 + extra;
+  if (mode == AutoPad::kValid) g.pad_begin[i] = g.pad_end[i] = 0;
+  const bool is_same = mode == AutoPad::kSameUpper || mode == AutoPad::kSameLower;
+  if (wanted < 0 && is_same) wanted = dim * g.stride[i];
+  if (wanted >= 0) {
+    const int64_t cut = std::max<int64_t>(full - wanted, 0);
+    g.pad_begin[i] = mode == AutoPad::kSameUpper ? cut / 2 : cut - cut / 2;
+    g.pad_end[i] = cut - g.pad_begin[i];
+  }
+  g.output[i] = wanted >= 0 ? wanted : full - g.pad_begin[i] - g.pad_end[i];
+  if (g.output[i] < 0 || dim == 0)
+    fail_shape(ctx, message("axis ", i + 2, " of ", x, " would get size ", g.output[i], "; check pads and strides"));
+}
+
+}  // namespace
+
+WindowGeometry window_geometry(const ShapeContext& ctx, const Shape& x, const int64_t* kernel, bool is_pooling) {
+  WindowGeometry g = read_windows(ctx, x, kernel);
+  const AutoPad mode = read_auto_pad(ctx);
   const bool is_ceil = is_pooling && flag(ctx, "ceil_mode", false);
   for (int i = 0; i < g.spatial; ++i) {
-    g.pad_begin[i] = pads[i];
-    g.pad_end[i] = pads[g.spatial + i];
     resolve_axis(ctx, x, i, mode, is_ceil, g);
     const int64_t window = (g.kernel[i] - 1) * g.dilation[i] + 1;
     if (is_pooling && std::max(g.pad_begin[i], g.pad_end[i]) >= window)
       fail_shape(ctx, message("pads ", g.pad_begin[i], " and ", g.pad_end[i], " on axis ", i + 2,
                               " are not smaller than the window of ", window, "; it would see padding only"));
   }
+  return g;
+}
+
+WindowGeometry transposed_geometry(const ShapeContext& ctx, const Shape& x, const int64_t* kernel) {
+  WindowGeometry g = read_windows(ctx, x, kernel);
+  const AutoPad mode = read_auto_pad(ctx);
+  int64_t extra[kMaxSpatial], wanted[kMaxRank];
+  read_list(ctx, "output_padding", g.spatial, 0, 0, extra);
+  const size_t count = ctx.attributes().get_ints("output_shape").size();
+  // Some exporters give all dimensions; only the spatial ones say anything.
+  const int first = count == static_cast<size_t>(x.rank()) ? 2 : 0;
+  if (count > 0) read_list(ctx, "output_shape", g.spatial + first, 0, 0, wanted);
+  for (int i = 0; i < g.spatial; ++i) spread_axis(ctx, x, i, mode, extra[i], count ? wanted[first + i] : -1, g);
   return g;
 }
 

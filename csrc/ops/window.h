@@ -18,4 +18,8 @@ struct WindowGeometry {
 // for pooling, ceil_mode. Throws GraphError for malformed attributes and for windows larger than the padded input.
 WindowGeometry window_geometry(const ShapeContext& ctx, const Shape& x, const int64_t* kernel, bool is_pooling);
 
+// The same for ConvTranspose, which spreads every element of `x` over a window of the output: pads are cut off the
+// output, so that they may lie beyond it. From the attributes above and output_padding and output_shape.
+WindowGeometry transposed_geometry(const ShapeContext& ctx, const Shape& x, const int64_t* kernel);
+
 }  // namespace asc

@@ -18,6 +18,16 @@ PlanNode make_plan_node(LevelBuilder& b, const Node& n) {
   return p;
 }
 
+// A Cast to the type that a value has already is a view of it.
+void drop_empty_cast(PlanNode& p) {
+  if ((p.node.op != "Cast" && p.node.op != "CastLike") || p.output_types[0] != p.input_types[0]) return;
+  p.op = OpRegistry::instance().find("Identity");
+  p.node.op = "Identity";
+  p.node.inputs.resize(1);
+  p.input_types.resize(1);
+  p.constant_inputs &= 1;
+}
+
 void check_arity(const PlanNode& p) {
   auto check = [&](const char* what, int got, int low, int high) {
     if (got < low || (high >= 0 && got > high))
@@ -183,6 +193,7 @@ void infer_types_and_fold(LevelBuilder& b) {
     } else {
       for (size_t i = 0; i < n.outputs.size(); ++i)
         p.output_types.push_back(p.op->infer_dtype(n, p.input_types, static_cast<int>(i)));
+      drop_empty_cast(p);
       shapes = infer_static(b, p);
     }
     const bool has_shapes = shapes && p.op->kind != OpKind::kDataDependent;

@@ -355,3 +355,15 @@ def test_input_buffers_of_a_run_in_flight_stay_alive_without_their_owner():
     for run in runs:
         assert run.wait(60)["y"].shape == (2, 16)
     ctypes.pythonapi.PyGC_Collect()
+
+
+def test_a_cast_to_the_same_type_costs_no_task():
+    nodes = [
+        h.make_node("Neg", ["x"], ["n"]),
+        h.make_node("Cast", ["n"], ["c"], to=1),
+        h.make_node("Abs", ["c"], ["y"]),
+    ]
+    made = onnx_models.model(nodes, [onnx_models.info("x", shape=[3])], [onnx_models.info("y")])
+    exe = asc.compile(made, mode="host", threads=1)
+    np.testing.assert_array_equal(exe(np.float32([1, -2, 3])), np.float32([1, 2, 3]))
+    assert exe.stats()["launches"] == 2

@@ -1,13 +1,12 @@
 // LSTM: the input's part of all gates is one matrix product per chunk of steps; each step then adds the state's part
-// and runs the cell. Weights are used in transposed panels, (in, 4 hidden): packed once where constant.
+// and runs the cell. Weights are used transposed, (in, 4 hidden): packed once where constant.
 #include <algorithm>
 #include <cstring>
-#include <string>
 
 #include "backends/cpu/half_adaptor.h"
 #include "backends/cpu/lstm_cell.h"
 #include "backends/cpu/nn.h"
-#include "backends/cpu/panel_gemm.h"
+#include "backends/cpu/recurrent.h"
 #include "base/hash.h"
 
 namespace asc::cpu {
@@ -26,9 +25,9 @@ struct LstmTiling : TilingOf<LstmTiling> {
 };
 
 // Both weights of direction d: w (in, 4 hidden), then r (hidden, 4 hidden).
-void pack_direction(const LstmTiling& t, int d, const float* w, const float* r, float* to) {
-  pack_panels(w + d * t.gates() * t.in, 1, t.in, t.in, t.gates(), to);
-  pack_panels(r + d * t.gates() * t.hidden, 1, t.hidden, t.hidden, t.gates(), to + t.in * t.gates());
+void transpose_weights(const LstmTiling& t, int d, const float* w, const float* r, float* to) {
+  transpose(w + d * t.gates() * t.in, t.gates(), t.in, to);
+  transpose(r + d * t.gates() * t.hidden, t.gates(), t.hidden, to + t.in * t.gates());
 }
 
 int64_t weight_elements(const LstmTiling& t) { return (t.in + t.hidden) * t.gates(); }
@@ -36,20 +35,8 @@ int64_t weight_elements(const LstmTiling& t) { return (t.in + t.hidden) * t.gate
 void pack_weights(const Tiling& tiling, const void* const* inputs, void* packed) {
   const auto& t = static_cast<const LstmTiling&>(tiling);
   for (int d = 0; d < t.directions; ++d)
-    pack_direction(t, d, static_cast<const float*>(inputs[kW]), static_cast<const float*>(inputs[kR]),
-                   static_cast<float*>(packed) + d * weight_elements(t));
-}
-
-// c[m, n] = a[m, k]·b + add, where b is packed and add has rows `add_row` apart (0: one row for all).
-void product_plus(int64_t m, int64_t n, int64_t k, const float* a, const float* b, const float* add, int64_t add_row,
-                  float* c) {
-  SmallGemmArgs s;
-  s.m = m, s.n = n, s.k = k;
-  s.a = a, s.a_row = k;
-  s.b = b;
-  s.c = c, s.ldc = n;
-  s.add = add, s.add_row = add_row;
-  multiply_panels(s);
+    transpose_weights(t, d, static_cast<const float*>(inputs[kW]), static_cast<const float*>(inputs[kR]),
+                      static_cast<float*>(packed) + d * weight_elements(t));
 }
 
 // The scratch of one launch, in the workspace.
@@ -178,17 +165,9 @@ class LstmPass {
   float* y_;                // null: not wanted
 };
 
-Status check_lengths(const LstmTiling& t, const int32_t* lengths, Worker& worker) {
-  for (int64_t b = 0; lengths && b < t.batch; ++b)
-    if (lengths[b] < 0 || lengths[b] > t.steps)
-      return worker.fail(Status::kInvalidValue, "sequence_lens holds " + std::to_string(lengths[b]) + " at position " +
-                                                    std::to_string(b) + "; expected 0 to " + std::to_string(t.steps));
-  return Status::kOk;
-}
-
 Status launch_lstm(const Task& task, void* const* slots, Worker& worker) {
   const auto& t = *static_cast<const LstmTiling*>(task.tiling);
-  const Status status = check_lengths(t, LstmPass::optional<int32_t>(task, slots, kLengths), worker);
+  const Status status = check_lengths(t.batch, t.steps, LstmPass::optional<int32_t>(task, slots, kLengths), worker);
   if (status != Status::kOk) return status;
   Scratch s;
   place(t, t.packed_bytes == 0, static_cast<float*>(task.workspace(slots)), &s);
@@ -197,7 +176,7 @@ Status launch_lstm(const Task& task, void* const* slots, Worker& worker) {
     if (t.packed_bytes > 0)
       weights = static_cast<const float*>(task.packed(slots)) + d * weight_elements(t);
     else
-      pack_direction(t, d, task.input<float>(slots, kW), task.input<float>(slots, kR), s.weights);
+      transpose_weights(t, d, task.input<float>(slots, kW), task.input<float>(slots, kR), s.weights);
     LstmPass pass(task, slots, t, s, d);
     pass.run(weights);
     if (task.has_output(slots, 1)) pass.store(s.state, task.output<float>(slots, 1));

@@ -53,26 +53,34 @@ const KnownActivation& find_activation(const TilingContext& ctx, const std::stri
 
 }  // namespace
 
-LstmCell make_lstm_cell(const TilingContext& ctx, int64_t hidden, int d, int directions) {
+void read_activations(const TilingContext& ctx, const char* const* defaults, int count, int d, int directions,
+                      Activation* out) {
   const Attributes& attributes = ctx.attributes();
   const std::vector<std::string>& names = attributes.get_strings("activations");
-  if (!names.empty() && names.size() != static_cast<size_t>(3 * directions))
-    fail_tiling(ctx, "activations has " + std::to_string(names.size()) + " entries; give three per direction");
-  LstmCell c;
-  c.hidden = hidden;
-  c.clip = static_cast<float>(attributes.get_float("clip", 0.0));
-  c.couples_forget = ctx.attr("input_forget", 0) != 0;
-  const std::string defaults[] = {"Sigmoid", "Tanh", "Tanh"};
+  if (!names.empty() && names.size() != static_cast<size_t>(count * directions))
+    fail_tiling(ctx, "activations has " + std::to_string(names.size()) + " entries; give " + std::to_string(count) +
+                         " per direction");
   const std::vector<double>&alphas = attributes.get_floats("activation_alpha"),
         &betas = attributes.get_floats("activation_beta");
   size_t next_alpha = 0, next_beta = 0;
-  for (int i = 0; i < 3 * (d + 1); ++i) {
-    const KnownActivation& k = find_activation(ctx, names.empty() ? defaults[i % 3] : names[i]);
-    Activation& a = i % 3 == 0 ? c.gate : i % 3 == 1 ? c.candidate : c.output;
+  for (int i = 0; i < count * (d + 1); ++i) {  // earlier directions take their entries of the lists
+    const KnownActivation& k = find_activation(ctx, names.empty() ? defaults[i % count] : names[i]);
+    Activation& a = out[i % count];
     a = {k.apply, k.alpha, k.beta};
     if (k.has_alpha && next_alpha < alphas.size()) a.alpha = static_cast<float>(alphas[next_alpha++]);
     if (k.has_beta && next_beta < betas.size()) a.beta = static_cast<float>(betas[next_beta++]);
   }
+}
+
+LstmCell make_lstm_cell(const TilingContext& ctx, int64_t hidden, int d, int directions) {
+  constexpr const char* kDefaults[] = {"Sigmoid", "Tanh", "Tanh"};
+  Activation activations[3];
+  read_activations(ctx, kDefaults, 3, d, directions, activations);
+  LstmCell c;
+  c.hidden = hidden;
+  c.gate = activations[0], c.candidate = activations[1], c.output = activations[2];
+  c.clip = static_cast<float>(ctx.attributes().get_float("clip", 0.0));
+  c.couples_forget = ctx.attr("input_forget", 0) != 0;
   return c;
 }
 

@@ -14,6 +14,11 @@ struct Activation {
   float alpha = 0, beta = 0;
 };
 
+// The `count` activations of direction `d`, by the attributes activations, activation_alpha and activation_beta. Throws
+// GraphError for lists of a wrong length and UnsupportedError for unknown activations.
+void read_activations(const TilingContext& ctx, const char* const* defaults, int count, int d, int directions,
+                      Activation* out);
+
 // The cell of one direction. Gates lie in the order of ONNX: input, output, forget, cell.
 struct LstmCell {
   int64_t hidden = 0;
@@ -22,8 +27,7 @@ struct LstmCell {
   bool couples_forget = false;         // forget = 1 - input
 };
 
-// From the attributes of the node, direction `d` of `directions`. Throws GraphError for lists of a wrong length and
-// UnsupportedError for unknown activations.
+// From the attributes of the node, direction `d` of `directions`. Throws as read_activations does.
 LstmCell make_lstm_cell(const TilingContext& ctx, int64_t hidden, int d, int directions);
 
 // One row of the batch: `gates` (4 * hidden, overwritten), `peephole` (3 * hidden: input, output, forget; may be null),

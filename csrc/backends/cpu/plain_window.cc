@@ -1,6 +1,7 @@
 #include "backends/cpu/plain_window.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "ops/window.h"
 
@@ -14,15 +15,15 @@ IndexRange indices_inside(int64_t count, int64_t first, int64_t step, int64_t fr
   return {low, std::clamp(divide_up(to - first), low, count)};
 }
 
-}  // namespace
+void check_axes(const TilingContext& ctx) {
+  const int spatial = ctx.input(0).rank() - 2;
+  if (spatial < 1 || spatial > kWindowAxes)
+    ctx.unsupported("input " + ctx.input(0).text() + " has not one to three spatial axes; reshape it");
+}
 
-PlainWindow make_plain_window(const TilingContext& ctx, const int64_t* kernel, bool is_pooling) {
-  const Shape& x = ctx.input(0);
+PlainWindow pad_axes(const Shape& x, const WindowGeometry& g) {
   PlainWindow w;
-  w.spatial = x.rank() - 2;
-  if (w.spatial < 1 || w.spatial > kWindowAxes)
-    ctx.unsupported("input " + x.text() + " has not one to three spatial axes; reshape it");
-  const WindowGeometry g = window_geometry(ctx, x, kernel, is_pooling);
+  w.spatial = g.spatial;
   for (int i = 0; i < kWindowAxes; ++i) {
     const int axis = i - (kWindowAxes - w.spatial);
     const bool is_real = axis >= 0;
@@ -34,6 +35,20 @@ PlainWindow make_plain_window(const TilingContext& ctx, const int64_t* kernel, b
     w.pad_begin[i] = is_real ? g.pad_begin[axis] : 0;
     w.pad_end[i] = is_real ? g.pad_end[axis] : 0;
   }
+  return w;
+}
+
+}  // namespace
+
+PlainWindow make_plain_window(const TilingContext& ctx, const int64_t* kernel, bool is_pooling) {
+  check_axes(ctx);
+  return pad_axes(ctx.input(0), window_geometry(ctx, ctx.input(0), kernel, is_pooling));
+}
+
+PlainWindow make_spreading_window(const TilingContext& ctx, const int64_t* kernel) {
+  check_axes(ctx);
+  PlainWindow w = pad_axes(ctx.input(0), transposed_geometry(ctx, ctx.input(0), kernel));
+  std::swap(w.input, w.output);
   return w;
 }
 

@@ -29,6 +29,9 @@ struct PlainWindow {
 // than three spatial axes.
 PlainWindow make_plain_window(const TilingContext& ctx, const int64_t* kernel, bool is_pooling);
 
+// The windows of ConvTranspose, seen from its output: `input` is the output of the node, `output` its input 0.
+PlainWindow make_spreading_window(const TilingContext& ctx, const int64_t* kernel);
+
 struct IndexRange {
   int64_t low, high;  // [low, high), low <= high
 };

@@ -19,6 +19,8 @@ X = np.arange(-12, 12, dtype=F).reshape(2, 3, 4) / 4
 IMAGE = np.linspace(-1, 1, 2 * 3 * 6 * 6, dtype=F).reshape(2, 3, 6, 6)
 MATRIX = np.linspace(-1, 1, 12, dtype=F).reshape(3, 4)
 MASK = X > 0
+BOXES = np.linspace(0, 1, 24, dtype=F).reshape(1, 6, 4)
+SCORES = np.linspace(0, 1, 12, dtype=F).reshape(1, 2, 6)
 WHOLE = (X * 4).astype(np.int32)
 
 
@@ -115,6 +117,7 @@ def _networks() -> list[onnx.ModelProto]:
     channels = np.linspace(0.5, 1.5, 3, dtype=F)
     weights = np.linspace(-1, 1, 4 * 3 * 3 * 3, dtype=F).reshape(4, 3, 3, 3)
     lstm = [np.linspace(-1, 1, 2 * n, dtype=F).reshape(1, -1, 4)[:, :8] for n in (16, 16)]
+    gates = [np.ones((1, 6, 4), F), np.ones((1, 6, 2), F), np.ones((1, 12), F)]
     hidden = [np.ones((1, 8, 4), F), np.ones((1, 8, 2), F), np.ones((1, 16), F)]
     assert lstm[0].shape == (1, 8, 4)
     return [
@@ -133,6 +136,9 @@ def _networks() -> list[onnx.ModelProto]:
         single("GlobalAveragePool", [IMAGE]),
         single("GlobalMaxPool", [IMAGE]),
         single("LSTM", [X, *hidden], outputs=3, hidden_size=2, direction="forward"),
+        single("GRU", [X, *gates], outputs=2, hidden_size=2, linear_before_reset=1),
+        single("ConvTranspose", [IMAGE, weights[:3]], strides=[2, 1], output_padding=[1, 0]),
+        single("NonMaxSuppression", [BOXES, SCORES, ints(3), F([0.5]), F([0.1])]),
         single("Resize", [IMAGE, None, F([1, 1, 2, 2])], mode="nearest"),
         single("Resize", [IMAGE, None, None, ints(2, 3, 4, 9)], mode="linear"),
     ]

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ascendsched import _core
 from ascendsched.arrays import normalize
 from ascendsched.errors import GraphError, PlanError
 from ascendsched.graph import Graph
+from ascendsched.native import core as _core
 from ascendsched.options import Options, check_threads, default_threads, from_environment
 from ascendsched.setup import Setup, SourceFile
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from ascendsched import _core
 from ascendsched.errors import GraphError
+from ascendsched.native import core as _core
 
 Attribute = int | float | str | Sequence[int] | Sequence[float] | Sequence[str] | np.ndarray[Any, Any]
 

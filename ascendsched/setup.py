@@ -7,8 +7,8 @@ import time
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from ascendsched import _core
 from ascendsched.errors import GraphError
+from ascendsched.native import core as _core
 from ascendsched.options import Options
 
 _SETTLED_NS = 2_000_000_000  # a file system may keep its times in steps of up to two seconds

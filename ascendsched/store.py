@@ -16,11 +16,11 @@ from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ascendsched import _core
 from ascendsched._version import __version__
 from ascendsched.errors import AscendSchedError, GraphError, PlanError, UnsupportedError
 from ascendsched.executable import Executable, build, compile
 from ascendsched.graph import Graph
+from ascendsched.native import core as _core
 from ascendsched.options import Options
 from ascendsched.setup import Setup, SourceFile
 from ascendsched.warmup import check_shapes, recent_shapes, warm_again

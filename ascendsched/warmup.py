@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ascendsched import _core
 from ascendsched.arrays import numpy_dtype
 from ascendsched.errors import AscendSchedError, GraphError, OutOfMemoryError
+from ascendsched.native import core as _core
 
 if TYPE_CHECKING:
     from ascendsched.executable import TensorInfo

@@ -76,7 +76,7 @@ def collect() -> dict[str, Any]:
 
 def _core_facts() -> dict[str, Any]:
     import ascendsched as asc  # may fail, which is what a report must say
-    from ascendsched import _core
+    from ascendsched.native import core as _core
     from ascendsched.options import default_threads
 
     return {

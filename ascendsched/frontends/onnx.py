@@ -19,7 +19,7 @@ from ascendsched.frontends.onnx_wire import Weights, cut
 if TYPE_CHECKING:
     import onnx
 
-    from ascendsched import _core
+    from ascendsched.native import core as _core
 
 _Graph = TypeVar("_Graph", bound=GraphTarget)
 
@@ -47,7 +47,7 @@ def load(
     UnsupportedError
         Where the model uses operators or types that the core does not have; the message lists all such operators.
     """
-    from ascendsched import _core
+    from ascendsched.native import core as _core
 
     return import_model(model, _core.Graph, _core.op_names(), files)
 

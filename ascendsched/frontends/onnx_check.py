@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ascendsched import _core
 from ascendsched.errors import GraphError
 from ascendsched.frontends.node import Tensor
 from ascendsched.frontends.onnx import read_model
 from ascendsched.frontends.onnx_graph import Scope
 from ascendsched.frontends.onnx_import import ModelImport
 from ascendsched.frontends.onnx_tensors import TensorReader, dtype_name
+from ascendsched.native import core as _core
 
 if TYPE_CHECKING:
     import onnx

@@ -26,7 +26,11 @@ struct LevelBuilder {
   std::vector<ValueId> outputs;
 };
 
-// types.cc: element types, static shapes, constant folding, bodies.
+// types.cc: element types, static shapes, constant folding, bodies. `add_node` appends one node, or its results as
+// constants; `describe_node` only checks its arity and infers its types.
+PlanNode describe_node(LevelBuilder& b, const Node& n);
+void add_node(LevelBuilder& b, const Node& n);
+// widen.cc: adds all nodes, half-precision arithmetic in float32.
 void infer_types_and_fold(LevelBuilder& b);
 // prune.cc: drops nodes that no result needs; inserts copies for results that would alias.
 void prune(LevelBuilder& b);

@@ -51,6 +51,21 @@ void init_values(LevelBuilder& b) {
   b.outputs = b.graph.outputs();
 }
 
+// What folding read, and nobody else does, need not stay in memory.
+void drop_unread_constants(LevelBuilder& b, const Plan& plan) {
+  std::vector<bool> is_read(b.values.size(), false);
+  for (const Segment& s : plan.segments)
+    for (const PlanNode& n : s.nodes)
+      for (ValueId v : n.node.inputs)
+        if (v != kNoValue) is_read[v] = is_read[b.values[v].root] = true;
+  for (ValueId v : plan.inputs) is_read[v] = true;
+  for (ValueId v : plan.outputs) is_read[v] = is_read[b.values[v].root] = true;
+  for (ValueId v : plan.host_outputs)
+    if (v != kNoValue) is_read[v] = true;
+  for (size_t v = 0; v < b.values.size(); ++v)
+    if (!is_read[v]) b.values[v].constant = nullptr;
+}
+
 std::vector<std::string> find_dynamic_reasons(const LevelBuilder& b, const Plan& plan) {
   std::vector<std::string> reasons;
   for (size_t i = 0; i < plan.inputs.size(); ++i) {
@@ -91,6 +106,7 @@ std::shared_ptr<const Plan> compile_level(LevelBuilder& b) {
     plan->host_outputs.push_back(b.host_outputs[i] ? b.graph.outputs()[i] : kNoValue);
   plan->outputs = b.outputs;
   plan->segments = cut_segments(b);
+  drop_unread_constants(b, *plan);
   plan->values = b.values;
   for (ValueId v : plan->inputs) plan->host_inputs.push_back(b.values[v].is_host && !b.values[v].constant);
   plan->dynamic_reasons = find_dynamic_reasons(b, *plan);

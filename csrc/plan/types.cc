@@ -9,7 +9,6 @@ PlanNode make_plan_node(LevelBuilder& b, const Node& n) {
   PlanNode p;
   p.node = n;
   p.op = OpRegistry::instance().find(n.op);
-  p.number = (*b.next_number)++;
   for (size_t i = 0; i < n.inputs.size(); ++i) {
     const ValueId v = n.inputs[i];
     p.input_types.push_back(v == kNoValue ? DType::kUndefined : b.values[v].type.dtype);
@@ -183,25 +182,30 @@ void infer_control(LevelBuilder& b, PlanNode& p) {
 
 }  // namespace
 
-void infer_types_and_fold(LevelBuilder& b) {
-  for (const Node& n : b.graph.nodes()) {
-    PlanNode p = make_plan_node(b, n);
-    check_arity(p);
-    std::optional<std::vector<Shape>> shapes;
-    if (p.op->kind == OpKind::kControl) {
-      infer_control(b, p);
-    } else {
-      for (size_t i = 0; i < n.outputs.size(); ++i)
-        p.output_types.push_back(p.op->infer_dtype(n, p.input_types, static_cast<int>(i)));
-      drop_empty_cast(p);
-      shapes = infer_static(b, p);
-    }
-    const bool has_shapes = shapes && p.op->kind != OpKind::kDataDependent;
-    for (size_t i = 0; i < n.outputs.size(); ++i)
-      set_output(b, p, i, has_shapes ? std::optional<Shape>((*shapes)[i]) : std::nullopt);
-    if (has_shapes && fits_fold_limit(b, p, *shapes) && try_fold(b, p)) continue;
-    b.nodes.push_back(std::move(p));
+PlanNode describe_node(LevelBuilder& b, const Node& n) {
+  PlanNode p = make_plan_node(b, n);
+  check_arity(p);
+  if (p.op->kind == OpKind::kControl) return p;
+  for (size_t i = 0; i < n.outputs.size(); ++i)
+    p.output_types.push_back(p.op->infer_dtype(n, p.input_types, static_cast<int>(i)));
+  return p;
+}
+
+void add_node(LevelBuilder& b, const Node& n) {
+  PlanNode p = describe_node(b, n);
+  p.number = (*b.next_number)++;
+  std::optional<std::vector<Shape>> shapes;
+  if (p.op->kind == OpKind::kControl) {
+    infer_control(b, p);
+  } else {
+    drop_empty_cast(p);
+    shapes = infer_static(b, p);
   }
+  const bool has_shapes = shapes && p.op->kind != OpKind::kDataDependent;
+  for (size_t i = 0; i < n.outputs.size(); ++i)
+    set_output(b, p, i, has_shapes ? std::optional<Shape>((*shapes)[i]) : std::nullopt);
+  if (has_shapes && fits_fold_limit(b, p, *shapes) && try_fold(b, p)) return;
+  b.nodes.push_back(std::move(p));
 }
 
 }  // namespace asc

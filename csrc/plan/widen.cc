@@ -1,0 +1,108 @@
+// Half-precision arithmetic in float32. A run of operators on float16 or bfloat16 is computed in float32 and rounded
+// where it leaves the run: fewer conversions, and at least the precision of runtimes that do the same. Values that the
+// model itself casts are rounded as it says.
+#include <set>
+
+#include "plan/builder.h"
+
+namespace asc {
+namespace {
+
+// Operators that move elements or read none: they follow their inputs, and force nothing.
+bool is_movement(const std::string& op) {
+  static const std::set<std::string> kNames = {
+      "Compress",       "Concat",    "DepthToSpace", "Dropout",   "Expand",       "Flatten",         "Gather",
+      "GatherElements", "GatherND",  "Identity",     "Pad",       "Reshape",      "ReverseSequence", "ScatterElements",
+      "ScatterND",      "Shape",     "Size",         "Slice",     "SpaceToDepth", "Split",           "Squeeze",
+      "Tile",           "Transpose", "Trilu",        "Unsqueeze", "Where"};
+  return kNames.count(op) != 0;
+}
+
+class Widener {
+ public:
+  explicit Widener(LevelBuilder& b) : b_(b) {}
+
+  void add(const Node& n) {
+    const PlanNode original = describe_node(b_, n);
+    if (!can_widen(original)) {
+      add_node(b_, n);
+      return;
+    }
+    Node wide = n;
+    for (ValueId& v : wide.inputs)
+      if (is_half(v)) v = widen(v);
+    std::vector<size_t> narrowed;
+    for (size_t i = 0; i < n.outputs.size() && n.op != "Cast"; ++i) {
+      if (n.outputs[i] == kNoValue || !kHalfFloats.contains(original.output_types[i])) continue;
+      wide.outputs[i] = new_value(b_.values[n.outputs[i]].name + "_float32");
+      narrowed.push_back(i);
+    }
+    add_node(b_, wide);
+    for (size_t i : narrowed) {
+      add_cast(wide.outputs[i], n.outputs[i], original.output_types[i]);
+      set_wide(n.outputs[i], wide.outputs[i]);
+    }
+  }
+
+ private:
+  bool is_half(ValueId v) const { return v != kNoValue && kHalfFloats.contains(b_.values[v].type.dtype); }
+  ValueId wide_of(ValueId v) const { return static_cast<size_t>(v) < wide_.size() ? wide_[v] : kNoValue; }
+  void set_wide(ValueId v, ValueId wide) {
+    if (wide_.size() <= static_cast<size_t>(v)) wide_.resize(v + 1, kNoValue);
+    wide_[v] = wide;
+  }
+
+  bool can_widen(const PlanNode& p) const {
+    if (p.op->kind == OpKind::kControl || p.node.op == "CastLike") return false;
+    bool any = false, all_wide = true;
+    for (ValueId v : p.node.inputs) {
+      if (!is_half(v)) continue;
+      any = true;
+      all_wide = all_wide && wide_of(v) != kNoValue;
+    }
+    return any && (all_wide || (!is_movement(p.node.op) && p.node.op != "Cast"));
+  }
+
+  ValueId widen(ValueId v) {
+    if (wide_of(v) == kNoValue) {
+      const ValueId wide = new_value(b_.values[v].name + "_float32");
+      add_cast(v, wide, DType::kFloat32);
+      set_wide(v, wide);
+    }
+    return wide_of(v);
+  }
+
+  ValueId new_value(std::string name) {
+    PlanValue value;
+    value.name = std::move(name);
+    value.root = static_cast<ValueId>(b_.values.size());
+    b_.values.push_back(std::move(value));
+    b_.static_shapes.emplace_back();
+    return b_.values.back().root;
+  }
+
+  void add_cast(ValueId from, ValueId to, DType type) {
+    constexpr int64_t kOnnxFloat = 1, kOnnxFloat16 = 10, kOnnxBFloat16 = 16;
+    Node n;
+    n.op = "Cast";
+    n.name = "cast_to_" + b_.values[to].name;
+    n.inputs = {from};
+    n.outputs = {to};
+    n.attributes.set("to", type == DType::kFloat32   ? kOnnxFloat
+                           : type == DType::kFloat16 ? kOnnxFloat16
+                                                     : kOnnxBFloat16);
+    add_node(b_, n);
+  }
+
+  LevelBuilder& b_;
+  std::vector<ValueId> wide_;  // by value: its float32 form, or kNoValue
+};
+
+}  // namespace
+
+void infer_types_and_fold(LevelBuilder& b) {
+  Widener widener(b);
+  for (const Node& n : b.graph.nodes()) widener.add(n);
+}
+
+}  // namespace asc

@@ -1,21 +1,27 @@
-"""Loads the compiled core.
+"""Loads the compiled core, with the thread pools of its libraries kept in check while they start.
 
-OpenBLAS starts a thread for every CPU when it is loaded. The core calls it from its own threads only, one at a time, so
-those would sleep for ever, outside the bound that `threads` sets: they are told not to start.
+- OpenBLAS starts a thread for every CPU when it is loaded. The core calls it from its own threads only, one at a time,
+  so those would sleep for ever, outside the bound that `threads` sets: they are told not to start.
+- GNU OpenMP's threads spin for milliseconds at the end of parallel work. Where the CPUs are shared, each such wait
+  takes the time slice that another thread needs: they are told to sleep at once, unless the user's environment says
+  how to wait, or another package has loaded the library before.
 """
 
 import os
 
-_VARIABLE = "OPENBLAS_NUM_THREADS"
+_SETTINGS = {"OPENBLAS_NUM_THREADS": "1"}
+if not {"OMP_WAIT_POLICY", "GOMP_SPINCOUNT"} & set(os.environ):
+    _SETTINGS["GOMP_SPINCOUNT"] = "0"
 
-_before = os.environ.get(_VARIABLE)
-os.environ[_VARIABLE] = "1"
+_before = {name: os.environ.get(name) for name in _SETTINGS}
+os.environ.update(_SETTINGS)
 try:
     from ascendsched import _core as core
 finally:
-    if _before is None:
-        del os.environ[_VARIABLE]
-    else:
-        os.environ[_VARIABLE] = _before
+    for _name, _value in _before.items():
+        if _value is None:
+            del os.environ[_name]
+        else:
+            os.environ[_name] = _value
 
 __all__ = ["core"]

@@ -11,11 +11,10 @@ constexpr double kSmallConv = 5e4;
 
 bool wants_onednn(const TilingContext& ctx, const ConvShape& s) {
   if (!ctx.options().use_onednn) return false;
-  const double operations = 2.0 * static_cast<double>(s.batch * s.out_channels) * static_cast<double>(s.output_size()) *
-                            static_cast<double>(s.depth());
+  const int threads = threads_for(ctx, s.operations());
   // One product on the plain layout beats reordering, if only there are enough positions for full vectors.
-  if (s.kernel_size() == 1 && s.groups == 1 && s.output_size() >= 128 && ctx.options().threads == 1) return false;
-  return operations >= kSmallConv;
+  if (s.kernel_size() == 1 && s.groups == 1 && s.output_size() >= 128 && threads == 1) return false;
+  return s.operations() >= kSmallConv;
 }
 
 template <typename T>

@@ -17,6 +17,10 @@ struct ConvShape : PlainWindow {
   int64_t group_outputs() const { return out_channels / groups; }
   // Products that one output is the sum of.
   int64_t depth() const { return group_channels() * kernel_size(); }
+  double operations() const {
+    return 2.0 * static_cast<double>(batch * out_channels) * static_cast<double>(output_size()) *
+           static_cast<double>(depth());
+  }
   bool is_depthwise() const { return groups > 1 && group_channels() == 1; }
   // A matrix product of weight and input as they lie.
   bool is_pointwise() const;

@@ -161,7 +161,7 @@ std::shared_ptr<const Tiling> create(const TilingContext& ctx, const ConvShape& 
 }  // namespace
 
 std::shared_ptr<const Tiling> try_onednn_conv(const TilingContext& ctx, const ConvShape& s) {
-  const OpenMpThreads threads(ctx.options().threads);
+  const OpenMpThreads threads(threads_for(ctx, s.operations()));
   try {
     const memory::format_tag layout = activation_layout(s);
     auto t = create(ctx, s, layout);

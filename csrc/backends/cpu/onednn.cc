@@ -31,7 +31,7 @@ struct OneDnnPrimitive::Call {
 };
 
 OneDnnPrimitive::OneDnnPrimitive(const dnnl::primitive& primitive, std::vector<Argument> arguments)
-    : primitive_(primitive), arguments_(std::move(arguments)) {
+    : primitive_(primitive), arguments_(std::move(arguments)), threads_(omp_get_max_threads()) {
   idle_ = create_call().release();
 }
 
@@ -54,6 +54,7 @@ Status OneDnnPrimitive::execute(void* const* data, Worker& worker) const {
   } catch (const std::exception& e) {
     return worker.fail(Status::kFailed, std::string("[onednn] memory objects failed: ") + e.what());
   }
+  const OpenMpThreads threads(threads_);
   dnnl_status_t status = dnnl_success;
   for (size_t i = 0; i < call->arguments.size() && status == dnnl_success; ++i)
     status = dnnl_memory_set_data_handle(call->arguments[i].memory, data[i]);

@@ -39,7 +39,7 @@ class OneDnnPrimitive {
     dnnl::memory::desc desc;
   };
 
-  // Throws dnnl::error.
+  // Executions use the number of OpenMP threads that the calling thread has now. Throws dnnl::error.
   OneDnnPrimitive(const dnnl::primitive& primitive, std::vector<Argument> arguments);
   ~OneDnnPrimitive();
   OneDnnPrimitive(const OneDnnPrimitive&) = delete;
@@ -56,6 +56,7 @@ class OneDnnPrimitive {
 
   dnnl::primitive primitive_;
   std::vector<Argument> arguments_;
+  const int threads_;                         // of every execution
   mutable std::atomic<Call*> idle_{nullptr};  // owned
 };
 

@@ -151,7 +151,8 @@ std::shared_ptr<const Tiling> try_onednn(const TilingContext& ctx, const Product
   constexpr auto kFloat = memory::data_type::f32;
   const auto plain = [](bool trans) { return trans ? memory::format_tag::ba : memory::format_tag::ab; };
   try {
-    const OpenMpThreads threads(ctx.options().threads);
+    const double operations = 2.0 * static_cast<double>(p.m) * static_cast<double>(p.n) * static_cast<double>(p.k);
+    const OpenMpThreads threads(threads_for(ctx, operations));
     const bool packs = ctx.is_constant(1) && p.batch_rank == 0;
     const memory::desc a({p.m, p.k}, kFloat, plain(p.trans_a)), c({p.m, p.n}, kFloat, plain(false));
     const memory::desc b({p.k, p.n}, kFloat, packs ? memory::format_tag::any : plain(p.trans_b));
@@ -187,7 +188,7 @@ std::shared_ptr<const Tiling> try_onednn(const TilingContext& ctx, const Product
 bool wants_onednn(const TilingContext& ctx, const Product& p) {
   const double operations = 2.0 * static_cast<double>(p.m) * static_cast<double>(p.n) * static_cast<double>(p.k);
   if (!ctx.options().use_onednn || p.alpha != 1 || operations < 2e6 || p.m == 1 || p.n == 1) return false;
-  return ctx.options().threads > 1 ? operations >= 8e6 : !wants_panels(ctx, p) && !prefers_rows(p.m, p.n, p.k);
+  return threads_for(ctx, operations) > 1 || (!wants_panels(ctx, p) && !prefers_rows(p.m, p.n, p.k));
 }
 #endif
 

@@ -45,4 +45,9 @@ struct EmptyTiling : TilingOf<EmptyTiling> {};
 
 std::shared_ptr<const Tiling> create_empty_tiling() { return create_tiling<EmptyTiling>(launch_nothing, "empty"); }
 
+int threads_for(const TilingContext& ctx, double operations) {
+  constexpr double kForkJoin = 1e7;  // about 0.1 ms on one core
+  return operations < kForkJoin ? 1 : ctx.options().threads;
+}
+
 }  // namespace asc::cpu

@@ -38,6 +38,10 @@ int64_t read_int(const TilingContext& ctx, int input);
 // Element count without the overflow checks of Shape::num_elements, which infer_shape has already made.
 inline int64_t count_of(const Shape& s) { return s.span_of(0, s.rank()); }
 
+// Threads that a launch of so many arithmetic operations should use: forking and joining costs tens of microseconds
+// where the other threads have gone to sleep, so only large work is shared out.
+int threads_for(const TilingContext& ctx, double operations);
+
 // Launch of tilings with nothing to do (an output without elements).
 Status launch_nothing(const Task& task, void* const* slots, Worker& worker);
 std::shared_ptr<const Tiling> create_empty_tiling();

@@ -37,8 +37,7 @@ class TableStore {
 };
 
 struct RunCounters {
-  uint64_t runs = 0, warmups = 0, launches = 0, submits = 0, submitted_tasks = 0, loads = 0, load_ns = 0, syncs = 0,
-           copies = 0;
+  uint64_t runs = 0, warmups = 0, launches = 0, submits = 0, submitted_tasks = 0, loads = 0, load_ns = 0, syncs = 0;
 };
 
 // Everything a run in flight must keep until its event is signalled.

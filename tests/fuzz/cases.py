@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 import resource
 from typing import Any
 
@@ -59,9 +60,14 @@ def run_model_case(seed: int, index: int) -> str:
             check_message(e)
             continue
         outcomes.append(_run_thrice(exe, random.Random(feed_seed)))
-    if outcomes[0] != outcomes[1]:
+    if _without_classes(outcomes[0]) != _without_classes(outcomes[1]):
         raise FindingError(f"host and sink mode differ: {str(outcomes[0])[:300]} and {str(outcomes[1])[:300]}")
     return str(outcomes[0]).split(" [")[0]
+
+
+def _without_classes(outcome: str) -> str:
+    """Where a run has several faults, the modes may meet another one first: sink mode resolves all before it launches."""
+    return re.sub(r"\w+Error", "Error", outcome.split(" [", 1)[-1])
 
 
 def _run_thrice(exe: asc.Executable, r: random.Random) -> str:

@@ -66,7 +66,7 @@ def run_model_case(seed: int, index: int) -> str:
 
 
 def _without_classes(outcome: str) -> str:
-    """Where a run has several faults, the modes may meet another one first: sink mode resolves all before it launches."""
+    """Of several faults the modes may meet another one first: sink mode resolves all nodes before it launches any."""
     return re.sub(r"\w+Error", "Error", outcome.split(" [", 1)[-1])
 
 

@@ -3,7 +3,7 @@
 - OpenBLAS starts a thread for every CPU when it is loaded. The core calls it from its own threads only, one at a time,
   so those would sleep for ever, outside the bound that `threads` sets: they are told not to start.
 - GNU OpenMP's threads spin for milliseconds at the end of parallel work. Where the CPUs are shared, each such wait
-  takes the time slice that another thread needs: they are told to sleep at once, unless the user's environment says
+  takes the time slice that another thread needs: they spin for microseconds, unless the user's environment says
   how to wait, or another package has loaded the library before.
 """
 
@@ -11,7 +11,7 @@ import os
 
 _SETTINGS = {"OPENBLAS_NUM_THREADS": "1"}
 if not {"OMP_WAIT_POLICY", "GOMP_SPINCOUNT"} & set(os.environ):
-    _SETTINGS["GOMP_SPINCOUNT"] = "0"
+    _SETTINGS["GOMP_SPINCOUNT"] = "1000"
 
 _before = {name: os.environ.get(name) for name in _SETTINGS}
 os.environ.update(_SETTINGS)

@@ -1,5 +1,7 @@
 #include "runtime/executable.h"
 
+#include <algorithm>
+
 #include "backends/cpu/device.h"
 #include "sync/fork.h"
 
@@ -46,8 +48,12 @@ Executable::Executable(std::shared_ptr<const Plan> plan, const ExecutableOptions
   context_.tilings = &tilings_;
   context_.packs = &packs_;
   context_.use_memo = options.use_memo;
-  root_ = std::make_unique<Level>(plan_, context_, *device_, *pool_,
-                                  LevelOptions{options.mode, options.schedule_cache_bytes});
+  const int cpus = options.settings.threads;
+  const int helpers = options.pipeline_workers > 0 ? options.pipeline_workers - 1 : std::min(cpus - 1, 4);
+  pipeline_ = std::make_unique<Pipeline>(*pool_, helpers);
+  root_ =
+      std::make_unique<Level>(plan_, context_, *device_, *pool_, *pipeline_,
+                              LevelOptions{options.mode, options.schedule_cache_bytes, cpus, options.pipeline_workers});
 }
 
 Executable::~Executable() = default;
@@ -177,6 +183,8 @@ Stats Executable::stats() {
           {"warmups", d(counters_.warmups)},
           {"launches", d(counters_.launches)},
           {"replays", d(counters_.replays)},
+          {"pipelined", d(pipeline_->runs())},
+          {"worker_cpu_ns", d(pipeline_->worker_cpu_ns())},
           {"submits", d(counters_.submits)},
           {"submitted_tasks", d(counters_.submitted_tasks)},
           {"loads", d(counters_.loads)},

@@ -15,10 +15,11 @@ size_t extent_count(const Segment& s) {
 
 }  // namespace
 
-Level::Level(std::shared_ptr<const Plan> plan, ResolveContext& context, Device& device, Pool& pool,
+Level::Level(std::shared_ptr<const Plan> plan, ResolveContext& context, Device& device, Pool& pool, Pipeline& pipeline,
              const LevelOptions& options)
     : plan_(std::move(plan)),
       device_(device),
+      pipeline_(pipeline),
       options_(options),
       resolver_(*plan_, context),
       frame_(plan_->values.size()),
@@ -31,13 +32,13 @@ Level::Level(std::shared_ptr<const Plan> plan, ResolveContext& context, Device& 
     const Segment& segment = plan_->segments[s];
     SegmentState state;
     if (segment.kind == SegmentKind::kTasks) {
-      state.host = std::make_unique<SerialExecutor>(resolver_, s, pool);
+      state.host = std::make_unique<HostSegment>(resolver_, s, pool);
       state.schedules = std::make_unique<KeyedCache<BoundSchedule>>(options.schedule_cache_bytes);
       state.sightings = std::make_unique<KeyedCache<Sighting>>(kSightingBytes);
       state.extents.resize(extent_count(segment));
     }
     for (const auto& body : segment.bodies)
-      state.bodies.push_back(std::make_unique<Level>(body, context, device, pool, options));
+      state.bodies.push_back(std::make_unique<Level>(body, context, device, pool, pipeline, options));
     segments_.push_back(std::move(state));
   }
 }
@@ -109,7 +110,7 @@ void Level::run_tasks(size_t s, RunContext& run) {
   } else {
     publish(known->schedule());
     if (options_.mode == Mode::kHost)
-      SerialExecutor::replay(known, *this, run, state.extents.data());
+      replay(known, *this, run, state.extents.data());
     else
       LoadedSchedule::submit(std::static_pointer_cast<LoadedSchedule>(known), *this, run, state.extents.data());
   }
@@ -147,11 +148,22 @@ std::shared_ptr<BoundSchedule> Level::find_schedule(size_t s, RunContext& run) {
 void Level::run_node_by_node(size_t s, RunContext& run) {
   const Key key = key_;  // control flow inside may reuse the scratch key
   const uint64_t start = now_ticks();
-  segments_[s].host->run(*this, run, segments_[s].extents.data());
+  HostSegment& host = *segments_[s].host;
+  const PipelineShape shape = pipeline_shape(host, run);
+  if (shape == PipelineShape::kSerial)
+    run_serial(host, *this, run, segments_[s].extents.data());
+  else
+    pipeline_.run(host, shape, *this, run, segments_[s].extents.data());
   const uint64_t host_ns = static_cast<uint64_t>(static_cast<double>(now_ticks() - start) * ns_per_tick());
   key_ = key;
   if (is_due(segments_[s], host_ns)) keep_schedule(s, run);
 }
+PipelineShape Level::pipeline_shape(const HostSegment& segment, const RunContext& run) const {
+  if (run.is_inline || options_.pipeline_workers == 0) return PipelineShape::kSerial;
+  if (options_.pipeline_workers > 0) return PipelineShape::kThreeStages;
+  return choose_pipeline(segment.costs, options_.cpus).shape;
+}
+
 bool Level::is_due(SegmentState& state, uint64_t host_ns) {
   if (state.schedules->limit_bytes() == 0) return false;
   const std::shared_ptr<Sighting> seen = state.sightings->find(key_);

@@ -28,6 +28,7 @@ Block Pool::allocate(size_t bytes) {
       block.data = device_.allocate(block.bytes);
     } catch (const OutOfMemoryError&) {
       ++retries_;
+      for (Holder* holder : holders_) holder->settle();
       stream_.synchronize();
       for (Holder* holder : holders_) holder->give_up();
       trim();

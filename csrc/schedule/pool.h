@@ -24,8 +24,10 @@ class Pool {
   class Holder {
    public:
     virtual ~Holder() = default;
+    // Returns when every task whose memory has been placed so far is launched.
+    virtual void settle() {}
     // Releases what is not in use. Everything launched so far has completed.
-    virtual void give_up() = 0;
+    virtual void give_up() {}
   };
 
   Pool(Device& device, Stream& stream) : device_(device), stream_(stream) {}

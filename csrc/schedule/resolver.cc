@@ -106,7 +106,7 @@ bool Resolver::is_current(const PlanNode& node, const NodeMemo& memo) const {
   return true;
 }
 
-bool Resolver::resolve(size_t s, size_t n, Recorder* recorder, uint32_t run) {
+bool Resolver::resolve(size_t s, size_t n, Recorder* recorder, uint32_t run, std::shared_ptr<TilingJob>* later) {
   const PlanNode& node = plan_.segments[s].nodes[n];
   NodeMemo& memo = memos_[s][n];
   if (is_current(node, memo)) {
@@ -123,7 +123,11 @@ bool Resolver::resolve(size_t s, size_t n, Recorder* recorder, uint32_t run) {
   if (node.is_on_host)
     compute_on_host(node, memo);
   else if (node.is_task())
-    tile(node, memo);
+    use_tiling(node, memo, find_tiling(node, memo, *context_.options, later));
+  if (later && *later) {
+    (*later)->recorder_ = recorder;
+    (*later)->run_ = run;
+  }
   memo.stamp = clock_;
   return true;
 }
@@ -175,8 +179,7 @@ size_t Resolver::output_bytes(size_t s, size_t n, size_t i) const {
   return static_cast<size_t>(shape.num_elements()) * size_of(node.output_types[i]);
 }
 
-std::shared_ptr<const Tiling> Resolver::find_tiling(const PlanNode& node, const NodeMemo& memo,
-                                                    const DeviceOptions& options) {
+void Resolver::make_key(const PlanNode& node, const NodeMemo& memo) {
   key_.clear();
   key_.add(memo.instance->number);
   for (size_t i = 0; i < input_shapes_.size(); ++i) {
@@ -188,6 +191,10 @@ std::shared_ptr<const Tiling> Resolver::find_tiling(const PlanNode& node, const 
     if (input_hosts_[i] && i < 64 && ((node.op->host_inputs >> i) & 1u))
       key_.add_bytes(input_hosts_[i]->data(), input_hosts_[i]->bytes());
   }
+}
+
+std::shared_ptr<const Tiling> Resolver::find_tiling(const PlanNode& node, const NodeMemo& memo,
+                                                    const DeviceOptions& options, std::shared_ptr<TilingJob>* later) {
   const auto make = [&] {
     TilingContext ctx(node.node, node.input_types.data(), input_shapes_.data(), input_hosts_.data(),
                       static_cast<int>(input_shapes_.size()), node.output_types.data(), output_shapes_.data(),
@@ -195,6 +202,7 @@ std::shared_ptr<const Tiling> Resolver::find_tiling(const PlanNode& node, const 
     return memo.kernel->tiling(ctx);
   };
   TilingCache& cache = context_.tilings->cache();
+  make_key(node, memo);
   if (context_.tilings->is_off()) {
     ++context_.counters.tiling_bypasses;
     return cache.bypass(*memo.instance, make);
@@ -204,7 +212,35 @@ std::shared_ptr<const Tiling> Resolver::find_tiling(const PlanNode& node, const 
     return found;
   }
   ++context_.counters.tiling_misses;
-  return cache.fill(key_, memo.instance, make);
+  if (!later) return cache.fill(key_, memo.instance, make);
+  *later = make_job(node, memo);
+  return nullptr;
+}
+
+std::shared_ptr<TilingJob> Resolver::make_job(const PlanNode& node, const NodeMemo& memo) const {
+  auto job = std::make_shared<TilingJob>();
+  job->node_ = &node;
+  job->kernel_ = memo.kernel;
+  job->options_ = context_.options;
+  job->cache_ = &context_.tilings->cache();
+  job->instance_ = memo.instance;
+  job->key_ = key_;
+  for (size_t i = 0; i < input_shapes_.size(); ++i) {
+    job->has_input_.push_back(input_shapes_[i] != nullptr);
+    job->inputs_.push_back(input_shapes_[i] ? *input_shapes_[i] : Shape{});
+    job->hosts_.push_back(input_hosts_[i] ? states_[node.node.inputs[i]].host : nullptr);
+  }
+  job->outputs_ = output_shapes_;
+  return job;
+}
+
+void Resolver::commit(size_t s, size_t n, TilingJob& job) {
+  try {
+    use_tiling(plan_.segments[s].nodes[n], memos_[s][n], job.wait());
+  } catch (...) {
+    abandon(s, n);
+    throw;
+  }
 }
 
 void Resolver::compute_on_host(const PlanNode& node, NodeMemo& memo) {
@@ -213,7 +249,7 @@ void Resolver::compute_on_host(const PlanNode& node, NodeMemo& memo) {
     set_host(node.node.outputs[0], std::make_shared<const HostTensor>(HostEvaluator::view(from, output_shapes_[0])));
     return;
   }
-  memo.tiling = find_tiling(node, memo, context_.host->options());
+  memo.tiling = find_tiling(node, memo, context_.host->options(), nullptr);
   if (node.op->is_shape_only) input_hosts_.assign(input_hosts_.size(), nullptr);
   std::vector<HostTensor> results = context_.host->launch(node, *memo.tiling, input_hosts_, output_shapes_);
   for (size_t i = 0; i < results.size(); ++i)
@@ -221,9 +257,8 @@ void Resolver::compute_on_host(const PlanNode& node, NodeMemo& memo) {
       set_host(node.node.outputs[i], std::make_shared<const HostTensor>(std::move(results[i])));
 }
 
-void Resolver::tile(const PlanNode& node, NodeMemo& memo) {
-  std::shared_ptr<const Tiling> tiling = find_tiling(node, memo, *context_.options);
-  if (tiling == memo.tiling) return;
+void Resolver::use_tiling(const PlanNode& node, NodeMemo& memo, std::shared_ptr<const Tiling> tiling) {
+  if (!tiling || tiling == memo.tiling) return;
   std::shared_ptr<const Buffer> packed = context_.packs->get(*tiling, node, plan_);
   if (memo.tiling) context_.retired.push_back(std::move(memo.tiling));
   if (memo.packed && memo.packed != packed) context_.retired.push_back(std::move(memo.packed));

@@ -13,6 +13,7 @@
 #include "schedule/host_values.h"
 #include "schedule/pack_store.h"
 #include "schedule/tiling_cache.h"
+#include "schedule/tiling_job.h"
 
 namespace asc {
 
@@ -60,8 +61,12 @@ class Resolver {
   // Largest shape of output `i` of a data-dependent node.
   const Shape& bound(size_t s, size_t n, size_t i) const { return memos_[s][n].bounds[i]; }
 
-  // Brings node `n` of segment `s` up to date; false: it was.
-  bool resolve(size_t s, size_t n, Recorder* recorder, uint32_t run);
+  // Brings node `n` of segment `s` up to date; false: it was. With `later`, a tiling that is not cached is not made but
+  // left there as a job: commit it before the node's task is used, or abandon it.
+  bool resolve(size_t s, size_t n, Recorder* recorder, uint32_t run, std::shared_ptr<TilingJob>* later = nullptr);
+  // Waits for the job of a node. Throws what making the tiling threw; the node has to be resolved again then.
+  void commit(size_t s, size_t n, TilingJob& job);
+  void abandon(size_t s, size_t n) { memos_[s][n].stamp = 0; }
 
   // Results of resolve for tasks.
   const Task& task(size_t s, size_t n) const { return memos_[s][n].task; }
@@ -96,8 +101,12 @@ class Resolver {
   void check_size(const PlanNode& node, size_t i) const;
   void count_host_bytes(ValueId v, const HostTensor& value);  // throws OutOfMemoryError
   void compute_on_host(const PlanNode& node, NodeMemo& memo);
-  void tile(const PlanNode& node, NodeMemo& memo);
-  std::shared_ptr<const Tiling> find_tiling(const PlanNode& node, const NodeMemo& memo, const DeviceOptions& options);
+  void use_tiling(const PlanNode& node, NodeMemo& memo, std::shared_ptr<const Tiling> tiling);
+  void make_key(const PlanNode& node, const NodeMemo& memo);
+  std::shared_ptr<TilingJob> make_job(const PlanNode& node, const NodeMemo& memo) const;
+  // Null when `later` took it.
+  std::shared_ptr<const Tiling> find_tiling(const PlanNode& node, const NodeMemo& memo, const DeviceOptions& options,
+                                            std::shared_ptr<TilingJob>* later);
 
   const Plan& plan_;
   ResolveContext& context_;

@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from ascendsched.profile.importers.files import fail
+from ascendsched.profile.importers.files import NoProfileError, fail
 
 # Times beyond this are not a clock's: 146 years in ns.
 MAX_NS = 1 << 62
@@ -141,7 +141,7 @@ def _read_leniently(path: Path, data: bytes) -> Document:
         raise fail(path, f"is no JSON {where}", "it may be cut short: copy or record it again") from None
     rows = loaded.get("traceEvents") if isinstance(loaded, dict) else loaded
     if not isinstance(rows, list):
-        raise fail(path, "is JSON without trace events", "pass a profiler's trace file or folder")
+        raise NoProfileError(str(fail(path, "is JSON without trace events", "pass a profiler's trace file or folder")))
     events, malformed = [], 0
     for row in rows:
         try:

@@ -18,6 +18,10 @@ GZIP_MAGIC = b"\x1f\x8b"
 HOMES = re.compile(r"(?P<root>(?:/home|/Users|/data/home|[A-Za-z]:\\+Users)[/\\]+)[^/\\\s\"';:,()]+|/root(?=/|\b)")
 
 
+class NoProfileError(AscendSchedError):
+    """A file that can be read, but holds no profile that is known here."""
+
+
 def redact(text: str) -> str:
     """The text with the owners of home folders left out: "/home/someone/x" is "~/x"."""
     return HOMES.sub("~", text)

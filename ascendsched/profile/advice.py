@@ -148,7 +148,9 @@ def _for_all(diagnosis: Diagnosis) -> Iterator[Advice]:
     exposed = figures["exposed_communication_pct"]
     action = "overlap communication with computing: smaller buckets started earlier, or fewer ranks per collective"
     because = f"collectives ran alone for {exposed:.0f} % of the time; the last rank to arrive sets the pace"
-    yield Advice(action, because, exposed, "medium")
+    yield Advice(
+        action, because, exposed, "medium", ("give the profiles of all ranks together to see which comes last",)
+    )
     action = "look at what the waiting streams wait for: events between streams, copies, graph dependencies"
     gain = _gain(diagnosis, "dependency", "graph_internal")
     yield Advice(action, "the device idled although work was queued", gain, "medium")

@@ -19,6 +19,9 @@ FEW_ACTIVITIES = 50
 # Entries of one stream that overlap by more than a clock's error were stamped by a clock that jumped.
 OVERLAP_NS = 1_000
 PROFILER_SHARE = 0.01
+# One gap of this length that makes up nearly all of the window is a pause of the program, or a stamp of another clock.
+LONG_GAP_NS = 60_000_000_000
+LONG_GAP_SHARE = 0.9
 
 
 @dataclass(frozen=True)
@@ -73,6 +76,10 @@ def _device_checks(rank: Rank, device: Device, gaps: Gaps) -> Iterator[Check]:
     if jumps:
         text = f"{jumps} activities overlap others of their stream: the device's clock jumped or streams were merged"
         yield Check("clock_jumps", jumps, text, _lowers(jumps, count))
+    longest = int(gaps.length.max(initial=0))
+    if longest > max(LONG_GAP_NS, LONG_GAP_SHARE * gaps.window_ns):
+        text = f"one gap of {longest / 1e9:.0f} s is nearly the whole window: the program paused, or a clock jumped"
+        yield Check("clock_jumps", 1, text, 2)
     outside = _outside_steps(rank, device)
     if outside:
         text = f"{outside} device activities run after the step that launched them has ended; steps are cut by launch"
@@ -80,9 +87,8 @@ def _device_checks(rank: Rank, device: Device, gaps: Gaps) -> Iterator[Check]:
     overhead = rank.host.take(rank.host.stage == STAGE_NUMBER["profiler"])
     cost = total(union(overhead.start, overhead.end))
     if cost > PROFILER_SHARE * max(1, gaps.window_ns):
-        text = (
-            f"the profiler itself took {cost / 1e3:.0f} us ({100 * cost / max(1, gaps.window_ns):.1f} % of the window)"
-        )
+        share = 100 * cost / max(1, gaps.window_ns)
+        text = f"the profiler itself took {cost / 1e3:.0f} us ({share:.1f} % of the window)"
         yield Check("profiler_overhead", len(overhead), text)
 
 

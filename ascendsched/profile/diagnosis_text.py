@@ -23,7 +23,7 @@ COLOURS = {
 BAR_WIDTH = 30
 TOP_GAPS = 5
 TOP_COLLECTIVES = 5
-NAME_WIDTH = 44
+NAME_WIDTH = 36
 
 
 def print_job(job: Job, console: Console) -> None:
@@ -83,8 +83,9 @@ def _print_gaps(main: Diagnosis, console: Console) -> None:
         return
     table = Table(title="Longest gaps", title_justify="left", title_style="bold", box=None, pad_edge=False)
     for column in ("at", "length"):
-        table.add_column(column, justify="right")
-    for column in ("cause", "after", "before"):
+        table.add_column(column, justify="right", no_wrap=True)
+    table.add_column("cause", no_wrap=True)
+    for column in ("after", "before"):
         table.add_column(column, no_wrap=True, overflow="ellipsis", max_width=NAME_WIDTH)
     causes, work = gaps.main_causes(), device.work
     for row in sorted(range(len(causes)), key=lambda i: -int(gaps.length[i]))[:TOP_GAPS]:
@@ -96,8 +97,8 @@ def _print_gaps(main: Diagnosis, console: Console) -> None:
 
 
 def _short(name: str) -> str:
-    text = redact(name).partition("(")[0].removeprefix("void ")
-    return text or redact(name)
+    text = redact(name).replace("(anonymous namespace)::", "").removeprefix("void ").partition("(")[0]
+    return text[:NAME_WIDTH] or redact(name)[:NAME_WIDTH]
 
 
 def _print_ranks(job: Job, console: Console) -> None:

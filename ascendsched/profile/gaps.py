@@ -193,7 +193,7 @@ def _blocking_calls(host: HostSpans, threads: Ints, begin: Ints, end: Ints) -> I
         mine = np.flatnonzero(threads == thread)
         place = np.searchsorted(host.end[rows], begin[mine], side="left")
         candidate = rows[np.minimum(place, len(rows) - 1)]
-        fits = (place < len(rows)) & (host.start[candidate] <= end[mine])
+        fits = (place < len(rows)) & (host.start[candidate] < end[mine])
         found[mine[fits]] = candidate[fits]
     return found
 

@@ -26,7 +26,7 @@ class Job:
 
     @property
     def main(self) -> Diagnosis:
-        """The rank to look at: the one that the others wait for, else the one with the commonest verdict and most idle."""
+        """The rank to look at: the one that the others wait for, else of the commonest verdict the one most idle."""
         if self.skew is not None and self.is_skewed:
             late = self.skew.late_rank()
             for diagnosis in self.ranks:

@@ -81,7 +81,7 @@ def compare_ranks(diagnoses: Sequence[Diagnosis]) -> Skew | None:
     if len({len(row) for row in rows}) > 1:
         counts = ", ".join(f"{d.rank.label}: {len(row)}" for d, row in zip(ranks, rows, strict=True))
         notes.append(f"the ranks recorded different numbers of collectives ({counts}); the first {count} are compared")
-    origins = np.array([[d.rank.origin_ns] for d in ranks])
+    origins = np.array([[d.rank.origin_ns] for d in ranks], dtype=np.int64)
     start = np.stack([row.start[:count] for row in rows]) + origins
     end = np.stack([row.end[:count] for row in rows]) + origins
     is_shared = bool(np.median(end.max(axis=0) - end.min(axis=0)) <= SAME_CLOCK_NS)
@@ -89,12 +89,14 @@ def compare_ranks(diagnoses: Sequence[Diagnosis]) -> Skew | None:
     arrival = start - start.min() if is_shared else -(end - start)
     clock = "shared clock" if is_shared else "no shared clock: arrivals follow from how long each rank stayed"
     late, first = arrival.argmax(axis=0), arrival.argmin(axis=0)
+    # When each rank's own record begins after the first one's: what it did before is not recorded.
+    begun = [int(origin) - int(origins.min()) if is_shared else 0 for origin in origins[:, 0]]
     arrivals = []
     for i in range(count):
         one, other = int(late[i]), int(first[i])
         name = ranks[one].rank.names[int(rows[one].name[i])]
         skew = int(arrival[one, i] - arrival[other, i])
-        stage = "none" if skew < MIN_SKEW_NS else _why_late(ranks[one], ranks[other], rows, (one, other), i)
+        stage = "none" if skew < MIN_SKEW_NS else _why_late([(ranks[n], rows[n], begun[n]) for n in (one, other)], i)
         arrivals.append(Arrival(i, name, ranks[one].rank.label, skew, stage))
     return Skew(tuple(arrivals), clock, tuple(notes))
 
@@ -103,16 +105,16 @@ def _collectives(device: Device) -> Activities:
     return device.work.of_kinds(COMMUNICATION)
 
 
-def _why_late(late: Diagnosis, first: Diagnosis, rows: Sequence[Activities], which: tuple[int, int], index: int) -> str:
+def _why_late(pair: Sequence[tuple[Diagnosis, Activities, int]], index: int) -> str:
     """What the late rank spent more time on than the first one since the last collective (or its first entry)."""
     spent = []
-    for diagnosis, number in ((late, which[0]), (first, which[1])):
-        row = rows[number]
+    for diagnosis, row, unrecorded in pair:
         device, gaps = diagnosis.device, diagnosis.gaps
         if device is None or gaps is None:
             return "unknown"
         begin = int(row.end[index - 1]) if index else 0
         spent.append(_spent(diagnosis, device, gaps, begin, int(row.start[index])))
+        spent[-1]["host_late.before_recording"] = 0 if index else unrecorded
     more = {name: spent[0][name] - spent[1].get(name, 0) for name in spent[0]}
     return max(more, key=lambda name: more[name])
 

@@ -209,10 +209,11 @@ def overlap_ns(intervals: Interval, start: Ints, end: Ints) -> Ints:
 
 
 def select_step(rank: Rank, number: int) -> Rank:
-    """The rank with only the device work that was launched within one step.
+    """The rank with only what its devices did for one step.
 
-    A step's last kernels run after it has ended on the host, so the launch decides; entries without a launch record
-    are taken where they start within the step.
+    A step's last entries run after it has ended on the host, so the launch decides: a device's window reaches from the
+    first to the last entry that was launched within the step (or, without a launch record, started within it).
+    Entries of other steps in that window stay, because the device was not idle then.
 
     Raises
     ------
@@ -225,11 +226,13 @@ def select_step(rank: Rank, number: int) -> Rank:
     devices = []
     for device in rank.devices:
         entries = device.activities
-        begun = np.where(entries.launch >= 0, rank.launches.start[entries.launch] if len(rank.launches) else 0, -1)
-        begun = np.where(entries.launch >= 0, begun, entries.start)
-        kept = entries.take((begun >= step.start) & (begun < step.end))
-        if len(kept):
-            devices.append(Device(device.number, kept))
+        begun = entries.start.copy()
+        linked = entries.launch >= 0
+        begun[linked] = rank.launches.start[entries.launch[linked]]
+        own = entries.take((begun >= step.start) & (begun < step.end) & (entries.kind != WAIT))
+        if len(own):
+            window = (entries.start >= own.start[0]) & (entries.end <= own.end.max())
+            devices.append(Device(device.number, entries.take(window)))
     inside = (rank.host.end > step.start) & (rank.host.start < step.end)
     return replace(rank, devices=tuple(devices), host=rank.host.take(inside), steps=(step,))
 

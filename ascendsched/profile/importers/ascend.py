@@ -57,7 +57,7 @@ def is_ascend(events: list[Event]) -> bool:
 
 
 def add_events(builder: RankBuilder, events: list[Event]) -> None:
-    """Adds a trace's events to the builder; call it once for each slice of a profile."""
+    """Adds a profile's events to the builder."""
     processes = _read_metadata(builder, events)
     flows, async_flows = _read_flows(events, "HostToDevice"), _read_flows(events, "async_npu")
     cann_calls: dict[tuple[Any, int], tuple[int, str]] = {}

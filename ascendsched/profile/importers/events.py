@@ -15,8 +15,8 @@ import msgspec
 
 from ascendsched.profile.importers.files import NoProfileError, fail
 
-# Times beyond this are not a clock's: 146 years in ns.
-MAX_NS = 1 << 62
+# Times beyond this are not a clock's: 73 years in ns. The sum of two fits in 64 bits.
+MAX_NS = 1 << 61
 MAX_DIGITS = 19
 
 
@@ -85,7 +85,7 @@ def read_document(path: Path, data: bytes) -> Document:
         Where it is no JSON, is cut short, nests too deeply, or holds no trace events.
     """
     try:
-        if data.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"["):
+        if data[:256].lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"["):
             return Document(_EVENTS.decode(data))
         return _DOCUMENT.decode(data)
     except RecursionError:

@@ -54,7 +54,7 @@ def read_bytes(path: Path) -> bytes:
         raise fail(path, f"cannot be read ({error.strerror})", "pass a profile's file or folder") from None
     if data.startswith(GZIP_MAGIC):
         data = _inflate(path, data)
-    if not data.strip():
+    if not data or data.isspace():
         raise fail(path, "is empty", "record the profile again")
     return data
 

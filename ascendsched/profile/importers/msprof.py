@@ -16,6 +16,7 @@ from ascendsched.profile.importers.tasks import kind_of_task
 from ascendsched.profile.timeline import COMMUNICATION, Rank
 
 TIMELINES = "msprof_*.json"
+MARKERS = "msprof_tx_"  # the user's marks alone, which the timeline holds too
 TABLES = ("kernel_details*.csv", "op_summary*.csv", "task_time*.csv")
 DATABASES = ("msprof_*.db", "ascend_pytorch_profiler*.db")
 STAMP = re.compile(r"_(\d{14,20})\.")
@@ -48,13 +49,13 @@ def read_folder(folder: Path, profile: Path) -> Rank:
     profile : Path
         The profile as a whole: its database lies beside the folder.
     """
-    timelines = _newest(sorted(folder.glob(TIMELINES)))
+    timelines = _newest(sorted(p for p in folder.glob(TIMELINES) if not p.name.startswith(MARKERS)))
     if timelines:
         builder = RankBuilder(shown(profile), "ascend")
-        for path in timelines:
-            document = read_document(path, read_bytes(path))
-            builder.dropped += document.malformed
-            ascend.add_events(builder, document.events)
+        documents = [read_document(path, read_bytes(path)) for path in timelines]
+        builder.dropped = sum(document.malformed for document in documents)
+        # Arrows may lead from one slice to another: the slices are one list of events.
+        ascend.add_events(builder, [event for document in documents for event in document.events])
         return builder.build()
     databases = [path for place in (folder, profile) for pattern in DATABASES for path in place.glob(pattern)]
     if databases:

@@ -100,7 +100,7 @@ def _refuse_raw(folder: Path, children: list[Path]) -> None:
             "is raw msprof data that was never exported",
             f"run: msprof --export=on --output={shown(folder)}",
         )
-    if folder.name.endswith("_ascend_pt"):
+    if folder.name.endswith("_ascend_pt") and not any(_is_unit(child) for child in folder.glob("PROF_*")):
         call = f"from torch_npu.profiler.profiler import analyse; analyse('{shown(folder)}')"
         raise fail(folder, "was collected but never analysed", f'run: python -c "{call}"')
 

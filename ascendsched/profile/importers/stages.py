@@ -9,7 +9,7 @@ from ascendsched.profile.timeline import COMMUNICATION, KERNEL, STAGE_NUMBER
 
 # The first pattern that matches decides.
 _RUNTIME = (
-    ("sync", r"synchroni[sz]e|^(cuda|hip)StreamWaitValue|aclrtSyn"),
+    ("sync", r"synchroni[sz]e|^(cuda|hip|aclrt)Memcpy(?!.*Async)|^cuMemcpy(?!.*Async)"),
     ("launch", r"launch|^cudaMemcpy|^hipMemcpy|^cudaMemset|^hipMemset|^cuMemcpy|^cuMemset|aclrtMemcpyAsync|^Enqueue"),
     ("compile", r"ModuleLoad|LibraryLoad|LinkCreate|GetProcAddress|hiprtc|nvrtc|compile|GraphInstantiate|aclmdlLoad"),
     ("tiling", r"tiling|GetWorkspaceSize"),

@@ -180,6 +180,7 @@ def to_dict(diagnosis: Diagnosis) -> dict[str, Any]:
         "idle_split_pct": diagnosis.idle_split_pct,
         "idle_split_ns": {name: ns for name, ns in diagnosis.causes.items() if ns},
         "host_stages_us": diagnosis.stages_us(),
+        "host_apis": rank.extra.get("host_apis", []),
         "steps": [step.number for step in rank.steps],
         "checks": [check.to_dict() for check in diagnosis.checks],
     }

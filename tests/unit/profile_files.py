@@ -134,7 +134,11 @@ def ascend_call(start: float, length: float, connection: int, name: str = "Node@
 
 def ascend_trace(level: int = 1, collective: float = 0.0, shift: float = 0.0) -> list[Event]:
     """Twenty late kernels, a wait that is no work, and a collective of the given length at the end."""
-    events = [named(HARDWARE, "Ascend Hardware"), named(COLLECTIVES, "HCCL"), row(COLLECTIVES, 0, "Group 0 Communication")]
+    events = [
+        named(HARDWARE, "Ascend Hardware"),
+        named(COLLECTIVES, "HCCL"),
+        row(COLLECTIVES, 0, "Group 0 Communication"),
+    ]
     events += [named(PYTHON, "Python"), row(COLLECTIVES, 1, "Plane 0")]
     if level:
         events.append(named(CANN, "CANN"))

@@ -67,7 +67,12 @@ def test_the_busiest_device_is_judged(read: Any) -> None:
 
 
 def test_collective_kernels_are_communication(read: Any) -> None:
-    names = ["ncclDevKernel_AllReduce_Sum_bf16", "ncclKernel_Broadcast_RING", "gemm", "void vllm::cross_device_reduce_1stage"]
+    names = [
+        "ncclDevKernel_AllReduce_Sum_bf16",
+        "ncclKernel_Broadcast_RING",
+        "gemm",
+        "void vllm::cross_device_reduce_1stage",
+    ]
     rank = read([kernel(i * 10, 5, None, name=name) for i, name in enumerate(names)])
     assert (rank.devices[0].work.kind == COMMUNICATION).tolist() == [True, True, False, True]
 

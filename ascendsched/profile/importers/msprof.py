@@ -7,6 +7,7 @@ import io
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 from ascendsched.profile.importers import ascend, msprof_db
 from ascendsched.profile.importers.builder import RankBuilder
@@ -31,6 +32,9 @@ COLUMNS = {
     "stream": ("stream id", "stream_id"),
     "device": ("device_id", "device id"),
 }
+# Of api_statistic*.csv.
+API_COLUMNS = {"level": ("level",), "name": ("api name",), "time": ("time",), "count": ("count",)}
+MAX_APIS = 10
 HCCL_NAME = re.compile(r"hcom_|hccl|allreduce|allgather|reducescatter|alltoall", re.IGNORECASE)
 
 
@@ -89,22 +93,38 @@ def read_tables(paths: Sequence[Path], profile: Path) -> Rank:
     """
     builder = RankBuilder(shown(profile), "ascend")
     for path in paths:
-        for row in _rows(path):
+        for row in _rows(path, COLUMNS, ("name", "start")):
             _add_row(builder, row)
     builder.notes.append("read from a table: it holds no launches and no host; pass the timeline (JSON) to see causes")
     return builder.build()
 
 
-def _rows(path: Path) -> Iterator[dict[str, str]]:
+def read_api_times(folder: Path) -> list[dict[str, Any]]:
+    """The host calls that took most time, from the newest `api_statistic*.csv`; none where there is no such table."""
+    found: list[dict[str, Any]] = []
+    for path in _newest(sorted(folder.glob("api_statistic*.csv"))):
+        for row in _rows(path, API_COLUMNS, ("name", "time")):
+            total = parse_ns(row["time"].encode())
+            if total is not None:
+                count = row.get("count", "")
+                calls = int(count) if count.isdecimal() and len(count) < 18 else None
+                found.append({"level": row.get("level", ""), "name": row["name"], "us": total / 1e3, "calls": calls})
+    return sorted(found, key=lambda call: -call["us"])[:MAX_APIS]
+
+
+def _rows(path: Path, columns: dict[str, tuple[str, ...]], needed: tuple[str, ...]) -> Iterator[dict[str, str]]:
+    """A table's rows, under our names for its columns."""
     reader = csv.reader(io.StringIO(read_bytes(path).decode("utf-8-sig", "replace")))
     try:
         header = [re.sub(r"\s*\(.*\)", "", column).strip().lower() for column in next(reader, [])]
-        place = {key: next((header.index(n) for n in names if n in header), -1) for key, names in COLUMNS.items()}
-        if place["name"] < 0 or place["start"] < 0 or (place["length"] < 0 and place["end"] < 0):
+        place = {key: next((header.index(n) for n in names if n in header), -1) for key, names in columns.items()}
+        if any(place[key] < 0 for key in needed) or max(place.get("length", 0), place.get("end", 0)) < 0:
             shown_columns = ", ".join(header[:8])
-            raise fail(path, f"has no columns of name, start and duration ({shown_columns})", "pass a profile")
+            what = f"has no columns of {', '.join(needed)} and duration ({shown_columns})"
+            raise fail(path, what, "pass a table of device tasks, or the timeline")
         for fields in reader:
-            yield {key: fields[i].strip() for key, i in place.items() if 0 <= i < len(fields)}
+            if len(fields) > max(place[key] for key in needed):
+                yield {key: fields[i].strip() for key, i in place.items() if 0 <= i < len(fields)}
     except csv.Error as error:
         raise fail(path, f"is no table ({error})", "export the profile again") from None
 

@@ -84,6 +84,9 @@ def _node(args: Args, numbers: dict[tuple[str, str], int]) -> int:
 def _recording(other: Any, host: list[Any], device: list[Any], nodes: list[tuple[str, str]]) -> Recording:
     facts: dict[str, Any] = other if isinstance(other, dict) else {}
     lost = facts.get("lost")
+    # A log is in order of ends, a trace in order of starts; clocks that jumped are in the trace's notes.
+    for rows in host, device:
+        rows.sort(key=lambda row: row[1])
     log = {
         "host": np.array(host, dtype=SPAN_DTYPE),
         "device": np.array(device, dtype=SPAN_DTYPE),

@@ -108,12 +108,15 @@ def _refuse_raw(folder: Path, children: list[Path]) -> None:
 def _read_unit(path: Path) -> Rank:
     if path.is_file():
         return _read_file(path)
-    if (path / MSPROF_OUTPUT).is_dir():
-        return _numbered(path, msprof.read_folder(path / MSPROF_OUTPUT, path))
-    trace = path / ascend.TRACE_FILE
-    if trace.is_file():
-        return _numbered(path, _read_file(trace))
-    return _numbered(path, msprof.read_folder(path, path))
+    output, trace = path / MSPROF_OUTPUT, path / ascend.TRACE_FILE
+    if output.is_dir():
+        rank = msprof.read_folder(output, path)
+    elif trace.is_file():
+        rank = _read_file(trace)
+    else:
+        rank = msprof.read_folder(path, path)
+    rank.extra["host_apis"] = msprof.read_api_times(output if output.is_dir() else path)
+    return _numbered(path, rank)
 
 
 def _read_file(path: Path) -> Rank:

@@ -145,6 +145,8 @@ def _for_all(diagnosis: Diagnosis) -> Iterator[Advice]:
         gain, details = _blocking_calls(diagnosis.rank, gaps)
         action = "remove calls that wait for the device (.item(), .cpu(), synchronize); read results later"
         yield Advice(action, "the device drained while the host waited for it", gain, _trust(diagnosis), details)
+    action = "look outside the recorded operators: data loading, Python between steps, requests that come too slowly"
+    yield Advice(action, "no thread was recorded doing anything", _gain(diagnosis, "no_work"), "medium")
     exposed = figures["exposed_communication_pct"]
     action = "overlap communication with computing: smaller buckets started earlier, or fewer ranks per collective"
     because = f"collectives ran alone for {exposed:.0f} % of the time; the last rank to arrive sets the pace"

@@ -15,7 +15,7 @@ from ascendsched.profile.importers.read import read_profiles
 from ascendsched.profile.importers.tasks import kind_of_task
 from ascendsched.profile.timeline import COMMUNICATION, COPY, KERNEL, KINDS, WAIT, Rank
 
-from .profile_files import BASE, HARDWARE, ascend_trace, named, task, write
+from .profile_files import BASE, CANN, HARDWARE, ascend_trace, cann, named, task, write
 
 STAMP = "20250101120000"
 
@@ -95,6 +95,18 @@ def test_newer_traces_call_the_collectives_communication(tmp_path: Path) -> None
 )
 def test_task_types_have_a_kind(task_type: str, name: str, kind: int) -> None:
     assert KINDS[kind_of_task(task_type, name)] == KINDS[kind]
+
+
+def test_tasks_of_a_loaded_model_belong_to_the_call_that_executed_it(tmp_path: Path) -> None:
+    events = [named(HARDWARE, "Ascend Hardware"), named(CANN, "CANN"), cann(0, 5, "AscendCL@aclmdlRIExecuteAsync")]
+    for i in range(10):
+        (entry, _) = task(10 + i * 100, 60, 0)
+        entry["args"] = {"Task Type": "AI_CORE", "Model Id": 3, "connection_id": 4294967295}
+        events.append(entry)
+    diagnosis = diagnose(read(write(tmp_path / "t.json", events)))
+    assert diagnosis.verdict == "dependency_bound"
+    assert diagnosis.idle_split_pct == {"graph_internal": 100.0}
+    assert diagnosis.figures["graph_launches"] == 1
 
 
 # --- folders ---------------------------------------------------------------------------------------------------------

@@ -10,12 +10,13 @@ from ascendsched.profile.importers.builder import RankBuilder
 from ascendsched.profile.importers.events import NO_ARGS, Event, interval_of, parse_ns
 from ascendsched.profile.importers.stages import is_graph_launch, stage_of_call
 from ascendsched.profile.importers.tasks import kind_of_task
-from ascendsched.profile.timeline import COMMUNICATION, STAGE_NUMBER
+from ascendsched.profile.timeline import COMMUNICATION, KERNEL, STAGE_NUMBER
 
 TRACE_FILE = "trace_view.json"
 HARDWARE = "Ascend Hardware"
 COLLECTIVES = ("HCCL", "Communication")
 CANN = "CANN"
+NO_MODEL = 4294967295  # of tasks that were launched one by one
 DEVICE_LABEL = re.compile(r"NPU\s*(\d{1,6})")
 
 PYTHON_CATEGORIES = {
@@ -151,6 +152,8 @@ def _add_task(
     if kind == COMMUNICATION:
         stream = -1 - stream  # a row of collectives is no stream: their tasks run on several
     device = processes.device_of(event.pid)
+    if key is None and kind == KERNEL and isinstance(args.model, int) and args.model != NO_MODEL:
+        builder.model_tasks.append(len(builder.entries))
     builder.entries.append((*interval, kind, device, stream, builder.name(name), builder.key(key)))
 
 

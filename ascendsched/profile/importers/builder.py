@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Hashable
 from typing import Any
 
@@ -10,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ascendsched.errors import AscendSchedError
+from ascendsched.profile.importers.stages import is_graph_launch
 from ascendsched.profile.spans import Ints
 from ascendsched.profile.timeline import (
     HOST_STAGES,
@@ -40,6 +42,7 @@ class RankBuilder:
         self.entries: list[tuple[int, int, int, int, int, int, int]] = []  # start, end, kind, device, stream, name, key
         self.launches: list[tuple[int, int, int, int, int, bool]] = []  # start, end, thread, name, key, is_graph
         self.spans: list[tuple[int, int, int, int, int, int]] = []  # start, end, thread, stage, name, stack
+        self.model_tasks: list[int] = []  # rows of `entries` that belong to a loaded model and name no launch
         self.steps: dict[int, tuple[int, int]] = {}
         self._names: dict[str, int] = {}
         self._keys: dict[Hashable, int] = {}
@@ -70,10 +73,28 @@ class RankBuilder:
             first, last = self.steps.get(number, (start, end))
             self.steps[number] = (min(first, start), max(last, end))
 
+    def _launch_models(self) -> None:
+        """Links the tasks of loaded models to the call before them that executed a model: one call starts many."""
+        names = list(self._names)
+        graph = [span for span in self.spans if is_graph_launch(names[span[4]])] if self.model_tasks else []
+        graph.sort()
+        begins = [span[0] for span in graph]
+        used: dict[int, int] = {}
+        for row in self.model_tasks:
+            place = bisect_right(begins, self.entries[row][0]) - 1
+            if place < 0:
+                continue
+            if place not in used:
+                start, end, thread, _, name, _ = graph[place]
+                used[place] = self.key(("model", place))
+                self.launches.append((start, end, thread, name, used[place], True))
+            self.entries[row] = (*self.entries[row][:6], used[place])
+
     def build(self) -> Rank:
         """The rank; times become relative to its first row."""
         if len(self.entries) + len(self.launches) + len(self.spans) > MAX_ROWS:
             raise AscendSchedError(f"[diagnose] {self.source}: more than {MAX_ROWS} rows; profile fewer steps")
+        self._launch_models()
         entries, launches = _table(self.entries, 7), _table(self.launches, 6)
         spans = _table(self.spans, 6)
         firsts = [int(t[:, 0].min()) for t in (entries, launches, spans) if len(t)]

@@ -32,6 +32,7 @@ class Args(msgspec.Struct, gc=False, dict=False):
     connection: Any = msgspec.field(default=None, name="connection_id")
     task_type: Any = msgspec.field(default=None, name="Task Type")
     call_stack: Any = msgspec.field(default=None, name="Call stack")
+    model: Any = msgspec.field(default=None, name="Model Id")
     item: Any = msgspec.field(default=None, name="item_id")
     run: Any = None
     sequence: Any = None

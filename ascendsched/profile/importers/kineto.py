@@ -68,8 +68,8 @@ def read_kineto(document: Document, source: str) -> Rank:
 
 
 def _correlation(args: Args) -> int | str | None:
-    value = args.correlation
-    return value if isinstance(value, (int, str)) else None
+    value = args.correlation  # counted from 1: 0 and below say that there is none
+    return value if isinstance(value, str) or (isinstance(value, int) and value > 0) else None
 
 
 def _whole(value: Any, otherwise: Any) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -112,7 +112,7 @@ def read_api_times(folder: Path) -> list[dict[str, Any]]:
     return sorted(found, key=lambda call: -call["us"])[:MAX_APIS]
 
 
-def _rows(path: Path, columns: dict[str, tuple[str, ...]], needed: tuple[str, ...]) -> Iterator[dict[str, str]]:
+def _rows(path: Path, columns: Mapping[str, tuple[str, ...]], needed: tuple[str, ...]) -> Iterator[dict[str, str]]:
     """A table's rows, under our names for its columns."""
     reader = csv.reader(io.StringIO(read_bytes(path).decode("utf-8-sig", "replace")))
     try:

@@ -11,13 +11,13 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from ascendsched.profile.importers.ascend import CANN_STAGES
+from ascendsched.profile.importers.ascend import CANN_STAGES, NO_MODEL
 from ascendsched.profile.importers.builder import RankBuilder
 from ascendsched.profile.importers.events import MAX_NS
 from ascendsched.profile.importers.files import fail, shown
 from ascendsched.profile.importers.stages import is_graph_launch, stage_of_call
 from ascendsched.profile.importers.tasks import kind_of_task
-from ascendsched.profile.timeline import COMMUNICATION, STAGE_NUMBER, Rank
+from ascendsched.profile.timeline import COMMUNICATION, KERNEL, STAGE_NUMBER, Rank
 
 MAGIC = b"SQLite format 3\x00"
 NO_CONNECTION = 4294967295
@@ -92,8 +92,8 @@ def _add_tasks(builder: RankBuilder, database: sqlite3.Connection, tables: set[s
     kernels = _select(database, tables, "COMPUTE_TASK_INFO", ("globalTaskId", "name", "taskType"))
     computing = {row[0]: row[1:] for row in kernels}
     moved = {row[0] for row in _select(database, tables, "COMMUNICATION_TASK_INFO", ("globalTaskId",))}
-    columns = ("startNs", "endNs", "deviceId", "streamId", "connectionId", "taskType", "globalTaskId")
-    for start, end, device, stream, connection, number, task in _select(database, tables, "TASK", columns):
+    columns = ("startNs", "endNs", "deviceId", "streamId", "connectionId", "taskType", "globalTaskId", "modelId")
+    for start, end, device, stream, connection, number, task, model in _select(database, tables, "TASK", columns):
         interval = _interval(builder, start, end)
         if interval is None or task in moved:  # parts of a collective, which has a row of its own
             continue
@@ -102,6 +102,8 @@ def _add_tasks(builder: RankBuilder, database: sqlite3.Connection, tables: set[s
         name = _text(texts, kernel, task_type or "task")
         kind = kind_of_task(_text(texts, kernel_type, task_type), name)
         key = _connection(builder, connection)
+        if key < 0 and kind == KERNEL and isinstance(model, int) and model != NO_MODEL:
+            builder.model_tasks.append(len(builder.entries))
         builder.entries.append((*interval, kind, _whole(device), _whole(stream), builder.name(name), key))
 
 

@@ -1,10 +1,14 @@
 #include "runtime/devices.h"
 
+#include <atomic>
 #include <cstdlib>
+#include <map>
+#include <mutex>
 
 #include "backends/cpu/device.h"
 #include "backends/null/device.h"
 #include "backends/timed/device.h"
+#include "sync/fork.h"
 
 namespace asc {
 namespace {
@@ -46,6 +50,36 @@ std::unique_ptr<Device> create_device(const std::string& name, const DeviceSetti
     return create_null_device(null);
   }
   throw DeviceUnavailableError("[device] '" + name + "' is not available; " + kKnown);
+}
+
+namespace {
+
+struct Tilings {
+  const uint32_t fork_generation;
+  std::mutex mutex;
+  std::map<std::string, std::shared_ptr<TilingCache>> by_kind;
+};
+
+// Of this process. A forked child starts afresh, since another thread may have held a lock when it was forked; what
+// it leaves behind, and the caches of a process that ends, are never destroyed.
+Tilings& tilings() {
+  static std::atomic<Tilings*> current{nullptr};
+  Tilings* found = current;
+  while (!found || found->fork_generation != fork_generation()) {
+    std::unique_ptr<Tilings> fresh(new Tilings{fork_generation(), {}, {}});
+    if (current.compare_exchange_strong(found, fresh.get())) found = fresh.release();
+  }
+  return *found;
+}
+
+}  // namespace
+
+std::shared_ptr<TilingCache> shared_tilings(const std::string& name) {
+  Tilings& all = tilings();
+  std::lock_guard<std::mutex> lock(all.mutex);
+  std::shared_ptr<TilingCache>& cache = all.by_kind[name.substr(0, name.find(':'))];
+  if (!cache) cache = std::make_shared<TilingCache>();
+  return cache;
 }
 
 std::vector<DeviceListing> list_devices() {

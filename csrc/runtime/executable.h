@@ -83,7 +83,7 @@ class Executable : public std::enable_shared_from_this<Executable> {
   std::unique_ptr<Pool> pool_;
   std::unique_ptr<Arena> arena_;
   HostEvaluator host_;
-  TilingCache tilings_;
+  TilingCache::Share tilings_;
   PackStore packs_;
   ResolveContext context_;
   std::unique_ptr<Level> root_;

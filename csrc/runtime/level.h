@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "host/serial_executor.h"
+#include "schedule/keyed_cache.h"
 #include "schedule/run_context.h"
 #include "sink/loaded_schedule.h"
 
@@ -38,7 +39,8 @@ struct LevelOptions {
 
 class Level : public Frame {
  public:
-  Level(std::shared_ptr<const Plan> plan, ResolveContext& context, Device& device, const LevelOptions& options);
+  Level(std::shared_ptr<const Plan> plan, ResolveContext& context, Device& device, Pool& pool,
+        const LevelOptions& options);
   ~Level() override;
 
   // Launches the whole level; waits only at sync points. Throws RunAborted, or what a stage throws; then blocks are
@@ -69,17 +71,24 @@ class Level : public Frame {
     void* data = nullptr;
     Block block;  // owned; null for arguments and results
   };
+  struct Sighting {
+    uint64_t repeat_ns = 0;  // spent on resolving and launching since the signature came back
+  };
   struct SegmentState {
     std::unique_ptr<SerialExecutor> host;
-    std::unique_ptr<KeyedCache<LoadedSchedule>> schedules;
-    std::unique_ptr<KeyedCache<int>> sightings;  // auto: signatures that ran in host mode
+    std::unique_ptr<KeyedCache<BoundSchedule>> schedules;  // loaded ones, unless in host mode
+    std::unique_ptr<KeyedCache<Sighting>> sightings;       // signatures that ran node by node
+    uint64_t keep_ns = 0;                                  // what it took to keep the last schedule
     std::vector<std::unique_ptr<Level>> bodies;
     std::vector<int64_t> extents;
   };
 
   void bind(const std::vector<Argument>& arguments);
   void run_tasks(size_t s, RunContext& run);
-  std::shared_ptr<LoadedSchedule> find_schedule(size_t s, RunContext& run);
+  std::shared_ptr<BoundSchedule> find_schedule(size_t s, RunContext& run);
+  bool is_due(SegmentState& state, uint64_t host_ns);
+  std::shared_ptr<BoundSchedule> keep_schedule(size_t s, RunContext& run);
+  void run_node_by_node(size_t s, RunContext& run);
   void publish(const Schedule& schedule);
   void run_if(size_t s, RunContext& run);
   void run_loop(size_t s, RunContext& run);

@@ -11,7 +11,6 @@ import numpy as np
 
 from ascendsched.profile.diagnosis import Diagnosis
 from ascendsched.profile.gaps import Gaps
-from ascendsched.profile.importers.files import redact
 from ascendsched.profile.timeline import STAGE_NUMBER, Rank
 from ascendsched.profile.verdict import ADVICE as OWN_ADVICE
 
@@ -173,7 +172,7 @@ def _blocking_calls(rank: Rank, gaps: Gaps) -> tuple[float, tuple[str, ...]]:
     for name, ns in sites.most_common(TOP_CALLS):
         stack = stack_of(rank, examples[name])
         place = " < ".join(stack) if stack else "stack not recorded: with_stack=True"
-        details.append(f"{redact(name)}: {ns / 1e3:.0f} us idle behind it, at {place}")
+        details.append(f"{name}: {ns / 1e3:.0f} us idle behind it, at {place}")
     return 100 * int(lost.sum()) / max(1, gaps.window_ns), tuple(details)
 
 
@@ -187,10 +186,10 @@ def stack_of(rank: Rank, span: int) -> list[str]:
     rows = rows[rows != span]
     python = rows[host.stage[rows] == STAGE_NUMBER["python"]]
     if len(python):
-        return [redact(rank.names[int(n)]) for n in host.name[python[::-1][:STACK_DEPTH]]]
+        return [rank.names[int(n)] for n in host.name[python[::-1][:STACK_DEPTH]]]
     stacks = rows[host.stack[rows] >= 0]
     if len(stacks):
         frames = rank.names[int(host.stack[stacks[-1]])].replace("\r\n", "\n").replace(";", "\n").split("\n")
-        return [redact(frame.strip()) for frame in frames if frame.strip()][:STACK_DEPTH]
+        return [frame.strip() for frame in frames if frame.strip()][:STACK_DEPTH]
     framework = rows[host.stage[rows] == STAGE_NUMBER["framework"]]
-    return [redact(rank.names[int(n)]) for n in host.name[framework[::-1][:2]]]
+    return [rank.names[int(n)] for n in host.name[framework[::-1][:2]]]

@@ -59,22 +59,18 @@ def _device_checks(rank: Rank, device: Device, gaps: Gaps) -> Iterator[Check]:
     if count < FEW_ACTIVITIES:
         yield Check("few_activities", count, f"only {count} device activities: one gap can decide", 1)
     if gaps.unlaunched:
-        text = (
-            f"{gaps.unlaunched} of {count} device activities have no launch record: idle time before them has no cause"
-        )
+        text = f"device activities without launch record: {gaps.unlaunched} of {count}; gaps before them have no cause"
         yield Check("missing_launch_records", gaps.unlaunched, text, _lowers(gaps.unlaunched, count))
     if gaps.early_starts:
-        text = f"{gaps.early_starts} device activities start before their launch call: the clocks disagree"
+        text = f"device activities that start before their launch call: {gaps.early_starts}; the clocks disagree"
         yield Check("negative_launch_to_start", gaps.early_starts, text, _lowers(gaps.early_starts, count))
     inside = _unfinished_launches(rank, device)
     if inside:
-        text = (
-            f"{inside} device activities start before their launch call returns: no launch delay can be read from them"
-        )
+        text = f"device activities that start before their launch call returns: {inside}; their launch delay is unknown"
         yield Check("start_within_launch", inside, text)
     jumps = _overlaps(device)
     if jumps:
-        text = f"{jumps} activities overlap others of their stream: the device's clock jumped or streams were merged"
+        text = f"activities that overlap others of their stream: {jumps}; the clock jumped, or streams were merged"
         yield Check("clock_jumps", jumps, text, _lowers(jumps, count))
     longest = int(gaps.length.max(initial=0))
     if longest > max(LONG_GAP_NS, LONG_GAP_SHARE * gaps.window_ns):
@@ -82,7 +78,7 @@ def _device_checks(rank: Rank, device: Device, gaps: Gaps) -> Iterator[Check]:
         yield Check("clock_jumps", 1, text, 2)
     outside = _outside_steps(rank, device)
     if outside:
-        text = f"{outside} device activities run after the step that launched them has ended; steps are cut by launch"
+        text = f"device activities that run after the end of their step: {outside}; steps are cut by launch"
         yield Check("steps_cut", outside, text)
     overhead = rank.host.take(rank.host.stage == STAGE_NUMBER["profiler"])
     cost = total(union(overhead.start, overhead.end))

@@ -9,7 +9,6 @@ from rich.text import Text
 
 from ascendsched.profile.diagnosis import Diagnosis
 from ascendsched.profile.gaps import HOST_CAUSES
-from ascendsched.profile.importers.files import redact
 from ascendsched.profile.job import Job
 
 COLOURS = {
@@ -48,9 +47,10 @@ def print_job(job: Job, console: Console) -> None:
 
 def _print_device(main: Diagnosis, console: Console) -> None:
     figures = main.figures
+    plural = "" if figures["streams"] == 1 else "s"
     parts = [
-        f"device {figures['device']:.0f}: {figures['device_activities']:.0f} activities on "
-        f"{figures['streams']:.0f} streams in {figures['window_us'] / 1e3:.3f} ms",
+        f"device {figures['device']:.0f}: {figures['device_activities']:.0f} activities in "
+        f"{figures['streams']:.0f} stream{plural} and {figures['window_us'] / 1e3:.3f} ms",
         f"busy {figures['busy_pct']:.2f} %, idle {figures['idle_pct']:.2f} %",
         f"{figures['launch_calls']:.0f} launch calls ({figures['graph_launches']:.0f} of graphs)",
     ]
@@ -97,8 +97,8 @@ def _print_gaps(main: Diagnosis, console: Console) -> None:
 
 
 def _short(name: str) -> str:
-    text = redact(name).replace("(anonymous namespace)::", "").removeprefix("void ").partition("(")[0]
-    return text[:NAME_WIDTH] or redact(name)[:NAME_WIDTH]
+    text = name.replace("(anonymous namespace)::", "").removeprefix("void ").partition("(")[0]
+    return (text or name)[:NAME_WIDTH]
 
 
 def _print_ranks(job: Job, console: Console) -> None:

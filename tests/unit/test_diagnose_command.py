@@ -14,7 +14,7 @@ from click.testing import CliRunner, Result
 import ascendsched
 from ascendsched.cli import main
 
-from .profile_files import Event, ascend_trace, call, kineto, late_launches, span, write
+from .profile_files import Event, ascend_trace, call, dumps, kineto, late_launches, span, write
 
 
 def invoke(*arguments: object) -> Result:
@@ -102,6 +102,24 @@ def test_an_error_is_one_line_and_exit_status_1(tmp_path: Path) -> None:
     assert result.exit_code == 1
     assert result.output.count("\n") == 1
     assert result.output.startswith("ascendsched: [diagnose] ")
+
+
+def test_a_trace_of_25_mb_fits_in_400_mb(tmp_path: Path) -> None:
+    block = dumps(late_launches(count=40))[1:-1] + "," + '{"ph": "f", "cat": "ac2g", "id": 1, "ts": 5, "pid": 0},' * 40
+    text = block * 800
+    assert len(text) > 25_000_000
+    assert text.count('"ph"') > 100_000
+    path = tmp_path / "trace.json"
+    path.write_text('{"traceEvents":[' + text.rstrip(",") + "]}")
+    program = (
+        f"from ascendsched.cli import main; main(['diagnose', {str(path)!r}, '--json'], standalone_mode=False)\n"
+        "import resource, sys; print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, file=sys.stderr)"
+    )
+    root = Path(ascendsched.__file__).parents[1]
+    command = [sys.executable, "-c", program]
+    ran = subprocess.run(command, cwd=root, capture_output=True, text=True, timeout=120, check=True)
+    assert json.loads(ran.stdout)["device_activities"] == 32_000
+    assert int(ran.stderr) < 400 << 10
 
 
 def test_a_profile_is_diagnosed_where_there_is_no_extension(tmp_path: Path) -> None:

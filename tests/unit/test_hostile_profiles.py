@@ -160,19 +160,26 @@ def test_times_are_parsed_from_their_digits(text: str, ns: int | None) -> None:
     assert parse_ns(text.encode()) == ns
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "/home/someone/x.py",
-        "/Users/someone/x.py",
-        "/root/x.py",
-        "C:\\Users\\someone\\x.py",
-        "a /home/someone/x.py(3): f",
-    ],
-)
+HOMES = [
+    "/home/someone/x.py",
+    "/Users/someone/x.py",
+    "/nfs/home/someone",
+    "C:\\Users\\someone\\x.py",
+    "a /home/someone/x.py(3): f",
+    "<string>;\r\n/home/someone/a.py(1): f;\r\n/home/someone/b.py",
+    "/root/x.py",
+]
+
+
+@pytest.mark.parametrize("text", HOMES)
 def test_owners_of_home_folders_are_left_out(text: str) -> None:
     assert "someone" not in redact(text)
     assert "~" in redact(text)
+
+
+@pytest.mark.parametrize("text", ["torch/home/x.py", "/opt/rooted/x.py", "/usr/lib/root", "a/root/b", "homes/x"])
+def test_other_paths_stay(text: str) -> None:
+    assert redact(text) == text
 
 
 VALUES = st.recursive(

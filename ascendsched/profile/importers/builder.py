@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ascendsched.errors import AscendSchedError
+from ascendsched.profile.importers.files import redact
 from ascendsched.profile.importers.stages import is_graph_launch
 from ascendsched.profile.spans import Ints
 from ascendsched.profile.timeline import (
@@ -45,15 +46,20 @@ class RankBuilder:
         self.model_tasks: list[int] = []  # rows of `entries` that belong to a loaded model and name no launch
         self.steps: dict[int, tuple[int, int]] = {}
         self._names: dict[str, int] = {}
+        self._texts: list[str] = []
         self._keys: dict[Hashable, int] = {}
         self._threads: dict[Hashable, int] = {}
         self.thread_names: dict[Hashable, str] = {}
 
     def name(self, text: object) -> int:
-        """Number of a text."""
+        """Number of a text. The owners of home folders are left out here, so that no report can name them."""
         if not isinstance(text, str):
             text = str(text)
-        return self._names.setdefault(text, len(self._names))
+        number = self._names.get(text)
+        if number is None:
+            number = self._names[text] = len(self._names)
+            self._texts.append(redact(text))
+        return number
 
     def key(self, correlation: Hashable) -> int:
         """Number of whatever a profile correlates by; -1 for None."""
@@ -75,7 +81,7 @@ class RankBuilder:
 
     def _launch_models(self) -> None:
         """Links the tasks of loaded models to the call before them that executed a model: one call starts many."""
-        names = list(self._names)
+        names = self._texts
         graph = [span for span in self.spans if is_graph_launch(names[span[4]])] if self.model_tasks else []
         graph.sort()
         begins = [span[0] for span in graph]
@@ -109,8 +115,8 @@ class RankBuilder:
             system=self.system,
             number=self.number,
             origin_ns=origin,
-            names=tuple(self._names),
-            threads=tuple(self.thread_names.get(thread, str(thread)) for thread in self._threads),
+            names=tuple(self._texts),
+            threads=tuple(redact(self.thread_names.get(thread, str(thread))) for thread in self._threads),
             devices=tuple(_devices(entries, launches[:, 4])),
             launches=_launches(launches),
             host=HostSpans(*(spans[:, i] for i in range(6))),

@@ -15,7 +15,12 @@ MAX_RATIO = 250
 CHUNK_BYTES = 1 << 20
 GZIP_MAGIC = b"\x1f\x8b"
 
-HOMES = re.compile(r"(?P<root>(?:/home|/Users|/data/home|[A-Za-z]:\\+Users)[/\\]+)[^/\\\s\"';:,()]+|/root(?=/|\b)")
+# A folder of homes, wherever it lies, with the owner's name; and the administrator's home.
+HOMES = re.compile(
+    r"(?<![\w.-])(?:/[\w.-]+)*/(?:home|Users)/[^/\s\"';:,()]+"
+    r"|\b[A-Za-z]:\\+Users\\+[^\\\s\"';:,()]+"
+    r"|(?<![\w.-])/root(?![\w.-])"
+)
 
 
 class NoProfileError(AscendSchedError):

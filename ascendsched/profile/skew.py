@@ -73,6 +73,7 @@ class Skew:
 def compare_ranks(diagnoses: Sequence[Diagnosis]) -> Skew | None:
     """Compares the ranks' collectives in order; None where fewer than two ranks have any."""
     ranks = [d for d in diagnoses if d.device is not None and len(_collectives(d.device))]
+    ranks = [d for d in ranks if not d.rank.extra.get("is_repeated")]
     if len(ranks) < 2:
         return None
     rows = [_collectives(d.device) for d in ranks if d.device is not None]

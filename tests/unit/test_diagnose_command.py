@@ -105,7 +105,9 @@ def test_an_error_is_one_line_and_exit_status_1(tmp_path: Path) -> None:
 
 
 def test_a_trace_of_25_mb_fits_in_400_mb(tmp_path: Path) -> None:
-    block = dumps(late_launches(count=40))[1:-1] + "," + '{"ph": "f", "cat": "ac2g", "id": 1, "ts": 5, "pid": 0},' * 40
+    shapes = '"args":{"Input Dims":"' + "[8,512,512]," * 30 + '"}'
+    block = dumps(late_launches(count=40))[1:-1].replace('"args":{}', shapes) + ","
+    block += '{"ph": "f", "cat": "ac2g", "id": 1, "ts": 5, "pid": 0},' * 40
     text = block * 800
     assert len(text) > 25_000_000
     assert text.count('"ph"') > 100_000

@@ -181,6 +181,12 @@ def test_malformed_events_are_counted_and_the_rest_is_read(read: Any) -> None:
     assert any("4 events dropped" in note for note in rank.notes)
 
 
+def test_losses_that_the_profiler_reported_are_repeated(read: Any) -> None:
+    rank = read(late_launches(), WARNING=["WARNING: Dropped 12 records", "WARNING: old driver"])
+    assert rank.notes == ("the profiler reported: WARNING: Dropped 12 records",)
+    assert diagnose(rank).confidence == "medium"
+
+
 def test_call_stacks_are_flagged(read: Any) -> None:
     diagnosis = diagnose(read([*late_launches(), span(0, 9, "train.py(3): step", "python_function")]))
     assert any(check.name == "call_stacks" for check in diagnosis.checks)

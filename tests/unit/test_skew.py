@@ -86,4 +86,6 @@ def test_a_rank_without_a_device_does_not_hide_the_others(tmp_path: Path) -> Non
 
 def test_ranks_of_the_same_number_go_by_their_files(tmp_path: Path) -> None:
     paths = [kineto(tmp_path / name, rank_events(0, ""), distributedInfo={"rank": 0}) for name in ("a.json", "b.json")]
-    assert [Path(rank.label).name for rank in read_profiles(paths).ranks] == ["a.json", "b.json"]
+    timeline = read_profiles(paths)
+    assert [Path(rank.label).name for rank in timeline.ranks] == ["a.json", "b.json"]
+    assert diagnose_job(timeline).skew is None

@@ -65,6 +65,8 @@ class Document(msgspec.Struct):
     with_stack: Any = None
     hip_version: Any = msgspec.field(default=None, name="hip_runtime_version")
     roctracer_version: Any = None
+    warnings: Any = msgspec.field(default=None, name="WARNING")
+    errors: Any = msgspec.field(default=None, name="ERROR")
     malformed: int = 0  # events that the lenient reader left out
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from ascendsched.profile.importers.builder import RankBuilder
 from ascendsched.profile.importers.events import NO_ARGS, Args, Document, Event, interval_of
+from ascendsched.profile.importers.files import redact
 from ascendsched.profile.importers.stages import is_graph_launch, kind_of_kernel, stage_of_call
 from ascendsched.profile.timeline import COPY, KERNEL, MEMSET, STAGE_NUMBER, Rank
 
@@ -26,6 +28,9 @@ HOST_CATEGORIES = {
     "user_annotation": STAGE_NUMBER["annotation"],
     "overhead": STAGE_NUMBER["profiler"],
 }
+# Of the messages that the profiler keeps in its trace, those about lost records.
+LOSS = re.compile(r"drop|lost|overflow|exceed|out of memory|discard|truncat", re.IGNORECASE)
+MAX_NOTES, MAX_NOTE = 3, 160
 CATEGORIES = {*DEVICE_KINDS, *RUNTIME, *HOST_CATEGORIES}
 
 
@@ -115,6 +120,13 @@ def _name_thread(builder: RankBuilder, event: Event) -> None:
         builder.thread_names[(event.pid, event.tid)] = event.args.name.strip()
 
 
+def _losses(document: Document) -> list[str]:
+    """What the profiler itself said about records that it lost."""
+    lists = [given for given in (document.warnings, document.errors) if isinstance(given, list)]
+    texts = [redact(text)[:MAX_NOTE] for given in lists for text in given if isinstance(text, str)]
+    return [text for text in texts if LOSS.search(text)][:MAX_NOTES]
+
+
 def _describe(builder: RankBuilder, document: Document, calls: list[str]) -> None:
     first = {name[:3] for name in calls[:64]}
     is_rocm = "hip" in first or document.hip_version is not None or document.roctracer_version is not None
@@ -126,6 +138,7 @@ def _describe(builder: RankBuilder, document: Document, calls: list[str]) -> Non
         rank, world = document.distributed.get("rank"), document.distributed.get("world_size")
         builder.number = rank if isinstance(rank, int) and 0 <= rank < 1 << 31 else None
         builder.extra["world_size"] = world if isinstance(world, int) else None
+    builder.notes += [f"the profiler reported: {text}" for text in _losses(document)]
     # Runtime calls are in every trace that has device entries: what is absent was not called.
     builder.recorded |= {"launch", "sync", "alloc"} if calls else set()
     builder.extra["has_stacks"] = bool(document.with_stack) or any(s[3] == 1 for s in builder.spans)

@@ -42,8 +42,13 @@ def read_profiles(paths: Sequence[Path]) -> Timeline:
     ordered = [ranks[i] for i in order]
     numbers = [rank.number for rank in ordered]
     if len(set(numbers)) < len(numbers):  # the same rank twice, or several that say no rank: they go by their source
-        ordered = [replace(rank, number=None) if numbers.count(rank.number) > 1 else rank for rank in ordered]
+        ordered = [_renamed(rank) if numbers.count(rank.number) > 1 else rank for rank in ordered]
     return Timeline(tuple(ordered))
+
+
+def _renamed(rank: Rank) -> Rank:
+    """The rank under the name of its source; one that another has too cannot be compared with the others."""
+    return replace(rank, number=None, extra={**rank.extra, "is_repeated": rank.number is not None})
 
 
 def _read(path: Path) -> list[Rank]:
@@ -51,7 +56,7 @@ def _read(path: Path) -> list[Rank]:
         raise fail(path, "does not exist", "pass a profile's file or folder")
     if not path.is_dir():
         return [_read_file(path)]
-    units = list(_units(path, 0))
+    units = list(_units(path, 0, []))
     if not units:
         raise fail(path, "holds no profile", "pass a trace file or a profiler's output folder")
     ranks, refused = [], []
@@ -65,8 +70,8 @@ def _read(path: Path) -> list[Rank]:
     return ranks
 
 
-def _units(folder: Path, depth: int) -> Iterator[Path]:
-    """Files and folders that are one rank each."""
+def _units(folder: Path, depth: int, seen: list[Path]) -> Iterator[Path]:
+    """Files and folders that are one rank each; `seen` counts what the whole search has met."""
     if (folder / OUTPUT).is_dir():
         yield folder / OUTPUT
         return
@@ -77,12 +82,15 @@ def _units(folder: Path, depth: int) -> Iterator[Path]:
         children = sorted(folder.iterdir())
     except OSError as error:
         raise fail(folder, f"cannot be listed ({error.strerror})", "check its permissions") from None
-    if len(children) > MAX_FILES:
-        raise fail(folder, f"holds {len(children)} files", f"pass the profiles themselves, at most {MAX_FILES}")
+    seen += children
+    if len(seen) > MAX_FILES:
+        raise fail(
+            folder, f"and the folders around it hold more than {MAX_FILES} files", "pass the profiles themselves"
+        )
     _refuse_raw(folder, children)
     for child in children:
         if child.is_dir() and depth < MAX_DEPTH:
-            yield from _units(child, depth + 1)
+            yield from _units(child, depth + 1, seen)
         elif child.is_file() and child.name.endswith(TRACE_SUFFIXES):
             yield child
 

@@ -24,6 +24,8 @@ from ascendsched.profile.verdict import (
 # takes more.
 COMMUNICATION_PCT = 100 / 3
 
+TOP_KERNELS = 5
+
 CONFIDENCE = ("high", "medium", "low")
 
 
@@ -106,6 +108,26 @@ def diagnose(rank: Rank) -> Diagnosis:
     return Diagnosis(rank, device, gaps, verdict, sentence, confidence, figures, causes, checks)
 
 
+def top_kernels(rank: Rank, device: Device) -> list[dict[str, Any]]:
+    """The names of device work that took most time: summed time, count, share of all work's time in percent."""
+    work = device.work
+    length = work.end - work.start
+    names, index, counts = np.unique(work.name, return_inverse=True, return_counts=True)
+    sums = np.zeros(len(names), dtype=np.int64)
+    np.add.at(sums, index, length)
+    whole = max(1, int(length.sum()))
+    order = np.argsort(-sums, kind="stable")[:TOP_KERNELS]
+    return [
+        {
+            "name": rank.names[int(names[i])],
+            "us": int(sums[i]) / 1e3,
+            "count": int(counts[i]),
+            "share_pct": 100 * int(sums[i]) / whole,
+        }
+        for i in order
+    ]
+
+
 def _figures(rank: Rank, device: Device, gaps: Gaps) -> dict[str, float]:
     work = device.work
     computing, moving = work.of_kinds(KERNEL), work.of_kinds(COMMUNICATION)
@@ -180,6 +202,7 @@ def to_dict(diagnosis: Diagnosis) -> dict[str, Any]:
         "idle_split_pct": diagnosis.idle_split_pct,
         "idle_split_ns": {name: ns for name, ns in diagnosis.causes.items() if ns},
         "host_stages_us": diagnosis.stages_us(),
+        "top_kernels": top_kernels(rank, diagnosis.device) if diagnosis.device is not None else [],
         "host_apis": rank.extra.get("host_apis", []),
         "steps": [step.number for step in rank.steps],
         "checks": [check.to_dict() for check in diagnosis.checks],

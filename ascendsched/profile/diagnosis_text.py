@@ -7,7 +7,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from ascendsched.profile.diagnosis import Diagnosis
+from ascendsched.profile.diagnosis import Diagnosis, top_kernels
 from ascendsched.profile.gaps import HOST_CAUSES
 from ascendsched.profile.job import Job
 
@@ -34,6 +34,7 @@ def print_job(job: Job, console: Console) -> None:
         _print_device(main, console)
         _print_causes(main, console)
         _print_gaps(main, console)
+        _print_kernels(main, console)
     if len(job.ranks) > 1:
         _print_ranks(job, console)
     if job.by_step:
@@ -92,6 +93,20 @@ def _print_gaps(main: Diagnosis, console: Console) -> None:
         names = [_short(main.rank.names[int(work.name[int(side[row])])]) for side in (gaps.before, gaps.after)]
         at = (int(gaps.start[row]) - int(work.start[0])) / 1e6
         table.add_row(f"{at:.3f} ms", f"{int(gaps.length[row]) / 1e3:.1f} us", causes[row], *names)
+    console.print()
+    console.print(table)
+
+
+def _print_kernels(main: Diagnosis, console: Console) -> None:
+    if main.device is None:
+        return
+    table = Table(title="Longest work", title_justify="left", title_style="bold", box=None, pad_edge=False)
+    for column in ("time", "share", "count"):
+        table.add_column(column, justify="right", no_wrap=True)
+    table.add_column("name", no_wrap=True, overflow="ellipsis")
+    for row in top_kernels(main.rank, main.device):
+        cells = (f"{row['us'] / 1e3:.3f} ms", f"{row['share_pct']:.1f} %", str(row["count"]))
+        table.add_row(*cells, _short(row["name"]))
     console.print()
     console.print(table)
 

@@ -38,11 +38,19 @@ def test_json_has_a_schema_and_a_split_that_adds_up(tmp_path: Path) -> None:
     assert document["device_activities"] == 20
     assert document["busy_pct"] + document["idle_pct"] == pytest.approx(100)
     assert sum(document["idle_split_pct"].values()) == pytest.approx(100)
+    assert document["top_kernels"] == [{"name": "gemm", "us": 200.0, "count": 20, "share_pct": 100.0}]
 
 
 def test_text_says_verdict_causes_gaps_and_advice(tmp_path: Path) -> None:
     text = invoke(kineto(tmp_path / "trace.json", late_launches())).output
-    for part in ("Host bound", "Why the device idled", "host_late.framework", "Longest gaps", "What would help"):
+    for part in (
+        "Host bound",
+        "Why the device idled",
+        "host_late.framework",
+        "Longest gaps",
+        "Longest work",
+        "What would help",
+    ):
         assert part in text
     assert "CUDA graphs" in text
 

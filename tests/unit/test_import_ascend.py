@@ -97,6 +97,12 @@ def test_task_types_have_a_kind(task_type: str, name: str, kind: int) -> None:
     assert KINDS[kind_of_task(task_type, name)] == KINDS[kind]
 
 
+def test_calls_and_tasks_are_connected_without_arrows(tmp_path: Path) -> None:
+    events = [event for event in ascend_trace(level=1) if event["ph"] not in {"s", "f"}]
+    diagnosis = diagnose(read(write(tmp_path / "t.json", events)))
+    assert diagnosis.causes["host_late.launch"] == 19 * 5_000
+
+
 def test_tasks_of_a_loaded_model_belong_to_the_call_that_executed_it(tmp_path: Path) -> None:
     events = [named(HARDWARE, "Ascend Hardware"), named(CANN, "CANN"), cann(0, 5, "AscendCL@aclmdlRIExecuteAsync")]
     for i in range(10):

@@ -61,6 +61,8 @@ def add_events(builder: RankBuilder, events: list[Event]) -> None:
     """Adds a profile's events to the builder."""
     processes = _read_metadata(builder, events)
     flows, async_flows = _read_flows(events, "HostToDevice"), _read_flows(events, "async_npu")
+    if not flows.begins:
+        _connect_calls(flows, events, processes)
     cann_calls: dict[tuple[Any, int], tuple[int, str]] = {}
     used: set[str] = set()
     for event in events:
@@ -123,6 +125,16 @@ def _read_flows(events: list[Event], category: str) -> _Flows:
         else:
             flows.ends[(event.pid, event.tid, time)] = str(event.id)
     return flows
+
+
+def _connect_calls(flows: _Flows, events: list[Event], processes: _Processes) -> None:
+    """Exports without arrows still number the connection of a call and of the task that it launched."""
+    for event in events:
+        number = (event.args or NO_ARGS).connection
+        if event.ph == "X" and number is not None and processes.names.get(event.pid) == CANN:
+            time = parse_ns(event.ts)
+            if time is not None:
+                flows.begins.setdefault(str(number), (time, event.tid))
 
 
 def _add_task(

@@ -20,7 +20,8 @@ DEVICE_KINDS = {
     "gpu_memset": MEMSET,
     "memset": MEMSET,
 }
-RUNTIME = {"cuda_runtime", "cuda_driver", "hip_runtime", "hip_driver", "runtime", "driver", "xpu_runtime"}
+RUNTIME = {"cuda_runtime", "cuda_driver", "hip_runtime", "hip_driver", "runtime", "driver", "xpu_runtime", "xpu_driver"}
+RUNTIME |= {"mtia_runtime", "privateuse1_runtime", "privateuse1_driver"}
 HOST_CATEGORIES = {
     "cpu_op": STAGE_NUMBER["framework"],
     "operator": STAGE_NUMBER["framework"],

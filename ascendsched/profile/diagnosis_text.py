@@ -23,6 +23,7 @@ BAR_WIDTH = 30
 TOP_GAPS = 5
 TOP_COLLECTIVES = 5
 NAME_WIDTH = 36
+LONG_NAME_WIDTH = 92
 
 
 def print_job(job: Job, console: Console) -> None:
@@ -106,14 +107,14 @@ def _print_kernels(main: Diagnosis, console: Console) -> None:
     table.add_column("name", no_wrap=True, overflow="ellipsis")
     for row in top_kernels(main.rank, main.device):
         cells = (f"{row['us'] / 1e3:.3f} ms", f"{row['share_pct']:.1f} %", str(row["count"]))
-        table.add_row(*cells, _short(row["name"]))
+        table.add_row(*cells, _short(row["name"], LONG_NAME_WIDTH))
     console.print()
     console.print(table)
 
 
-def _short(name: str) -> str:
+def _short(name: str, width: int = NAME_WIDTH) -> str:
     text = name.replace("(anonymous namespace)::", "").removeprefix("void ").partition("(")[0]
-    return (text or name)[:NAME_WIDTH]
+    return (text or name)[:width]
 
 
 def _print_ranks(job: Job, console: Console) -> None:

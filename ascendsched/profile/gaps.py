@@ -176,7 +176,7 @@ def _add_host_parts(parts: dict[str, Ints], host: HostSpans, rows: Ints, threads
 def _pieces(spans: HostSpans) -> dict[int, Interval]:
     """Disjoint intervals by stage number; nested spans belong to the innermost."""
     unused = np.zeros(len(spans), dtype=np.int64)
-    start, end, owner = innermost(Spans(spans.start, spans.end, unused, unused, unused, spans.stage))
+    start, end, owner = innermost(Spans(spans.start, spans.end, unused, unused, unused, spans.stage, unused))
     stage = spans.stage[owner]
     return {int(n): (start[stage == n], end[stage == n]) for n in np.unique(stage)}
 

@@ -1,0 +1,308 @@
+"""The dependency structure of a timeline: which host call and which device entry waited for which other one.
+
+Everything in a `Program` is a distance to what was waited for, so that it can be replayed with some distances changed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ascendsched.profile.gaps import QUEUED_SHORT_NS
+from ascendsched.profile.spans import Ints, union
+from ascendsched.profile.timeline import STAGE_NUMBER, Activities, Device, HostSpans, Rank, overlap_ns
+
+Bools = NDArray[np.bool_]
+
+#: Stages of the host's time before a call that scenarios treat apart; the rest is "other".
+LAG_STAGES = ("infer_shape", "tiling", "alloc", "compile")
+
+# Hand-over from one entry to the next of its stream, and flight of a launch to an idle device, where a profile shows
+# too few to take the median.
+HANDOVER_NS = 1_000
+FLIGHT_NS = 5_000
+FEW = 8
+# A synchronising call that does not have to wait still takes about this.
+SYNC_CALL_NS = 1_000
+# A launch call is held back by a full queue where it takes so many times the median, with so many entries queued.
+BLOCKED_RATIO, BLOCKED_NS, BLOCKED_QUEUED = 10, 20_000, 64
+
+
+@dataclass(frozen=True)
+class Calls:
+    """Host calls that launch work or wait for it, sorted by start; times in ns.
+
+    Attributes
+    ----------
+    start, end : array
+        As recorded.
+    before : array
+        Row of the call, of any thread, that ended last before this one began, or -1; `lag` is the host time since.
+    before_on_thread : array
+        Row of the call before it on its own thread, or -1.
+    parts : dict
+        Of `lag`, the time in each of `LAG_STAGES`, and "pause": nothing was recorded, or data was loaded.
+    own : array
+        The call's own time, without waiting for the device.
+    anchor : array
+        Row of the device entry that the call waits for, or -1; it returns `anchor_lag` after that entry has ended.
+    is_sync, is_launch : array
+        What the call does; both for a copy that waits.
+    step : array
+        Place of the call's step in the rank's steps; 0 where there are none.
+    """
+
+    start: Ints
+    end: Ints
+    before: Ints
+    lag: Ints
+    before_on_thread: Ints
+    parts: dict[str, Ints]
+    own: Ints
+    anchor: Ints
+    anchor_lag: Ints
+    is_sync: Bools
+    is_launch: Bools
+    step: Ints
+
+    def __len__(self) -> int:
+        return len(self.start)
+
+
+@dataclass(frozen=True)
+class Entries:
+    """Device entries, sorted by start; times in ns.
+
+    Attributes
+    ----------
+    length : array
+        Device time.
+    call : array
+        Row of the launching call, or -1; `flight` is the least time from its return (from its begin, where the entry
+        started before it had returned: `from_begin`) to the entry's start.
+    before, handover : array
+        Entry before it on its stream, or -1, and the least time from its end.
+    other, other_lag : array
+        Entry of another stream that it follows, or -1, and the least time from its end.
+    is_launched_late : array
+        Whether the launch, and not the stream, held the entry back.
+    """
+
+    start: Ints
+    length: Ints
+    call: Ints
+    flight: Ints
+    from_begin: Bools
+    before: Ints
+    handover: Ints
+    other: Ints
+    other_lag: Ints
+    is_launched_late: Bools
+
+    def __len__(self) -> int:
+        return len(self.start)
+
+
+@dataclass(frozen=True)
+class Program:
+    """What a device and the host calls that feed it wait for, and the typical distances between them in ns."""
+
+    calls: Calls
+    entries: Entries
+    steps: int
+    flight_ns: int
+    handover_ns: int
+
+
+def read_program(rank: Rank, device: Device) -> Program:
+    """Finds what each entry of a device and each call behind it waited for."""
+    work = device.work
+    calls, row_of_launch = _find_calls(rank, work)
+    entries, flight, handover = _find_entries(rank, work, row_of_launch)
+    return Program(calls, entries, len(rank.steps), flight, handover)
+
+
+def _find_calls(rank: Rank, work: Activities) -> tuple[Calls, Ints]:
+    """The calls, and for each row of the rank's launches its row in them (-1: it launched none of this work)."""
+    launches, host = rank.launches, rank.host
+    used = np.unique(work.launch[work.launch >= 0])
+    threads = np.unique(launches.thread[used])
+    is_wait = host.stage == STAGE_NUMBER["sync"]
+    if rank.system != "ascendsched":  # of other threads it is unknown whether anybody waits for them
+        is_wait &= np.isin(host.thread, threads)
+    is_wait &= (host.end > _first(launches.start[used])) & (host.start < int(work.end.max(initial=0)))
+    waits = _outermost(host.take(is_wait))
+    # A call may be recorded as a launch and, since it waits, as a synchronising span.
+    places = list(zip(launches.start[used].tolist(), launches.thread[used].tolist(), strict=True))
+    waiting = set(zip(waits.start.tolist(), waits.thread.tolist(), strict=True))
+    both = np.array([place in waiting for place in places], dtype=bool)
+    known = set(places)
+    alone = waits.take(
+        np.array([p not in known for p in zip(waits.start.tolist(), waits.thread.tolist(), strict=True)], dtype=bool)
+    )
+    start = np.concatenate([launches.start[used], alone.start])
+    end = np.maximum(np.concatenate([launches.end[used], alone.end]), start)
+    thread = np.concatenate([launches.thread[used], alone.thread])
+    is_launch = np.arange(len(start)) < len(used)
+    is_sync = np.concatenate([both, np.ones(len(alone), dtype=bool)])
+    order = np.argsort(start, kind="stable")
+    row_of_launch = np.full(len(launches), -1, dtype=np.int64)
+    place = np.empty(len(order), dtype=np.int64)
+    place[order] = np.arange(len(order))
+    row_of_launch[used] = place[: len(used)]
+    start, end, thread, is_launch, is_sync = (c[order] for c in (start, end, thread, is_launch, is_sync))
+
+    before = _ended_last(np.maximum(end, start + 1), start)
+    since = np.where(before >= 0, end[before], _first(start)) if len(start) else start
+    blocked = _held_back(rank, work, start, end, is_launch & ~is_sync)
+    own, anchor, anchor_lag = _waits(work, start, end, is_sync | blocked)
+    bounds = np.array([step.start for step in rank.steps], dtype=np.int64)
+    step = np.maximum(np.searchsorted(bounds, start, side="right") - 1, 0)
+    before_on_thread = np.full(len(start), -1, dtype=np.int64)
+    for number in np.unique(thread).tolist():
+        rows = np.flatnonzero(thread == number)
+        over = np.maximum(end[rows[:-1]], start[rows[:-1]] + 1) <= start[rows[1:]]
+        before_on_thread[rows[1:][over]] = rows[:-1][over]
+    calls = Calls(
+        start,
+        end,
+        before,
+        start - since,
+        before_on_thread,
+        _lag_parts(rank, since, start),
+        own,
+        anchor,
+        anchor_lag,
+        is_sync,
+        is_launch,
+        step,
+    )
+    return calls, row_of_launch
+
+
+def _first(times: Ints) -> int:
+    return int(times.min()) if len(times) else 0
+
+
+def _outermost(spans: HostSpans) -> HostSpans:
+    """Without the spans inside another of their thread."""
+    keep = np.zeros(len(spans), dtype=bool)
+    for thread in np.unique(spans.thread).tolist():
+        rows = np.flatnonzero(spans.thread == thread)
+        reach = np.maximum.accumulate(spans.end[rows])
+        keep[rows] = np.concatenate([[True], spans.start[rows][1:] >= reach[:-1]])
+    return spans.take(keep)
+
+
+def _ended_last(end: Ints, times: Ints) -> Ints:
+    """For each time, the row that ended last at or before it, or -1."""
+    order = np.argsort(end, kind="stable")
+    place = np.searchsorted(end[order], times, side="right") - 1
+    return np.asarray(np.where(place >= 0, order[place], -1) if len(order) else place, dtype=np.int64)
+
+
+def _held_back(rank: Rank, work: Activities, start: Ints, end: Ints, is_launch: Bools) -> Bools:
+    """Launches that had to wait for room in the device's queue."""
+    recording = rank.extra.get("recording")
+    if recording is not None and recording.inline:
+        return is_launch  # the kernel runs inside the call
+    full = rank.host.of_stages("queue_full")
+    if len(full):
+        inside = np.searchsorted(full.start, end, side="left") > np.searchsorted(full.start, start, side="left")
+        return np.asarray(is_launch & inside)
+    length = end - start
+    usual = int(np.median(length[is_launch])) if is_launch.any() else 0
+    linked = work.launch >= 0
+    launched = np.sort(rank.launches.start[work.launch[linked]])
+    queued = np.searchsorted(launched, start) - np.searchsorted(np.sort(work.end[linked]), start)
+    is_long = length > max(BLOCKED_RATIO * usual, BLOCKED_NS)
+    return np.asarray(is_launch & is_long & (queued >= BLOCKED_QUEUED))
+
+
+def _waits(work: Activities, start: Ints, end: Ints, waiting: Bools) -> tuple[Ints, Ints, Ints]:
+    """Own time of each call, the entry that it waits for, and how long after that entry it returns."""
+    own, anchor_lag = end - start, np.zeros(len(start), dtype=np.int64)
+    anchor = np.where(waiting, _ended_last(work.end, end), -1)
+    rows = np.flatnonzero(anchor >= 0)
+    done = work.end[anchor[rows]]
+    did_wait = done > start[rows]
+    lag = end[rows] - done
+    usual = int(np.median(lag[did_wait])) if did_wait.any() else SYNC_CALL_NS
+    anchor_lag[rows] = np.where(did_wait, lag, np.minimum(lag, usual))
+    own[rows] = np.where(did_wait, np.minimum(own[rows], SYNC_CALL_NS), own[rows])
+    return own, anchor, anchor_lag
+
+
+# A pause of this length in which nothing was recorded is not the interpreter between two operators.
+PAUSE_NS = 1_000_000
+LOADING = ("dataloader", "data_loader", "next_batch")
+
+
+def _lag_parts(rank: Rank, begin: Ints, end: Ints) -> dict[str, Ints]:
+    host = rank.host
+    parts = {}
+    for stage in LAG_STAGES:
+        spans = host.of_stages(stage)
+        parts[stage] = overlap_ns(union(spans.start, spans.end), begin, end)
+    seen = host.take(host.stage != STAGE_NUMBER["profiler"])
+    silent = end - begin - overlap_ns(union(seen.start, seen.end), begin, end)
+    numbers = [n for n, name in enumerate(rank.names) if any(word in name.lower() for word in LOADING)]
+    loads = host.take(np.isin(host.name, numbers))
+    parts["pause"] = np.where(silent >= PAUSE_NS, silent, 0) + overlap_ns(union(loads.start, loads.end), begin, end)
+    return parts
+
+
+def _find_entries(rank: Rank, work: Activities, row_of_launch: Ints) -> tuple[Entries, int, int]:
+    launches, start, end = rank.launches, work.start, work.end
+    linked = work.launch >= 0
+    call = np.where(linked, row_of_launch[work.launch], -1) if len(launches) else np.full(len(work), -1)
+    called = np.where(linked, launches.start[work.launch], 0) if len(launches) else np.zeros(len(work), np.int64)
+    returned = np.where(linked, launches.end[work.launch], 0) if len(launches) else called
+    from_begin = linked & (start < returned)
+    flight = start - np.where(from_begin, called, returned)
+    before = _before_on_stream(work)
+    since = np.where(before >= 0, end[before], 0) if len(work) else start
+    handover = np.where(before >= 0, start - since, 0)  # below zero where entries of a stream overlap
+
+    drained = linked & ((before < 0) | (since <= called))
+    usual_flight = _usual(flight[drained], FLIGHT_NS)
+    ready = np.where(from_begin, called, returned) + usual_flight
+    queued = (before >= 0) & (~linked | (ready <= since))
+    usual_handover = min(_usual(handover[queued], HANDOVER_NS), QUEUED_SHORT_NS)
+    is_late = linked & ((before < 0) | (ready > since + usual_handover))
+    unexplained = ~is_late & (handover > 2 * HANDOVER_NS)
+    other, other_lag, explains = _across_streams(work, start, np.maximum(since, ready), unexplained, usual_handover)
+    handover = np.where(is_late | explains, np.minimum(handover, usual_handover), handover)
+    flight = np.where(is_late, flight, np.minimum(flight, usual_flight))
+    entries = Entries(start, end - start, call, flight, from_begin, before, handover, other, other_lag, is_late)
+    return entries, usual_flight, usual_handover
+
+
+def _usual(values: Ints, otherwise: int) -> int:
+    return max(0, int(np.median(values))) if len(values) >= FEW else otherwise
+
+
+def _before_on_stream(work: Activities) -> Ints:
+    before = np.full(len(work), -1, dtype=np.int64)
+    order = np.lexsort((np.arange(len(work)), work.stream))
+    same = work.stream[order][1:] == work.stream[order][:-1]
+    before[order[1:][same]] = order[:-1][same]
+    return before
+
+
+def _across_streams(
+    work: Activities, start: Ints, ready: Ints, asked: Bools, handover: int
+) -> tuple[Ints, Ints, Bools]:
+    """The entry of another stream that ended last before each one started, and how long after it that one starts.
+
+    Nothing says whether the one waited for the other. Where it was ready earlier and nothing else explains the time,
+    it did; else the two keep their order, since a replay must not let streams overlap more than they did.
+    """
+    found = _ended_last(work.end, start)
+    lag = np.where(found >= 0, start - work.end[found], 0) if len(work) else start
+    is_other = (found >= 0) & (work.stream[found] != work.stream) if len(work) else asked
+    explains = asked & is_other & (lag <= QUEUED_SHORT_NS)
+    explains &= work.end[found] > ready
+    return np.where(is_other, found, -1), np.where(explains, lag, np.minimum(lag, handover)), explains

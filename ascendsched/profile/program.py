@@ -5,13 +5,13 @@ Everything in a `Program` is a distance to what was waited for, so that it can b
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ascendsched.profile.gaps import QUEUED_SHORT_NS
-from ascendsched.profile.spans import Ints, union
+from ascendsched.profile.spans import STAGES, Ints, union
 from ascendsched.profile.timeline import STAGE_NUMBER, Activities, Device, HostSpans, Rank, overlap_ns
 
 Bools = NDArray[np.bool_]
@@ -121,6 +121,8 @@ def read_program(rank: Rank, device: Device) -> Program:
     work = device.work
     calls, row_of_launch = _find_calls(rank, work)
     entries, flight, handover = _find_entries(rank, work, row_of_launch)
+    if rank.system == "ascendsched":
+        entries = _started_by_waiting(calls, entries)
     return Program(calls, entries, len(rank.steps), flight, handover)
 
 
@@ -157,7 +159,7 @@ def _find_calls(rank: Rank, work: Activities) -> tuple[Calls, Ints]:
     before = _ended_last(np.maximum(end, start + 1), start)
     since = np.where(before >= 0, end[before], _first(start)) if len(start) else start
     blocked = _held_back(rank, work, start, end, is_launch & ~is_sync)
-    own, anchor, anchor_lag = _waits(work, start, end, is_sync | blocked)
+    own, anchor, anchor_lag = _waits(rank, work, start, end, is_sync, blocked)
     bounds = np.array([step.start for step in rank.steps], dtype=np.int64)
     step = np.maximum(np.searchsorted(bounds, start, side="right") - 1, 0)
     before_on_thread = np.full(len(start), -1, dtype=np.int64)
@@ -221,10 +223,14 @@ def _held_back(rank: Rank, work: Activities, start: Ints, end: Ints, is_launch: 
     return np.asarray(is_launch & is_long & (queued >= BLOCKED_QUEUED))
 
 
-def _waits(work: Activities, start: Ints, end: Ints, waiting: Bools) -> tuple[Ints, Ints, Ints]:
+def _waits(
+    rank: Rank, work: Activities, start: Ints, end: Ints, is_sync: Bools, blocked: Bools
+) -> tuple[Ints, Ints, Ints]:
     """Own time of each call, the entry that it waits for, and how long after that entry it returns."""
     own, anchor_lag = end - start, np.zeros(len(start), dtype=np.int64)
+    waiting = is_sync | blocked
     anchor = np.where(waiting, _ended_last(work.end, end), -1)
+    _anchor_runs(rank, anchor, start, is_sync)
     rows = np.flatnonzero(anchor >= 0)
     done = work.end[anchor[rows]]
     did_wait = done > start[rows]
@@ -233,6 +239,23 @@ def _waits(work: Activities, start: Ints, end: Ints, waiting: Bools) -> tuple[In
     anchor_lag[rows] = np.where(did_wait, lag, np.minimum(lag, usual))
     own[rows] = np.where(did_wait, np.minimum(own[rows], SYNC_CALL_NS), own[rows])
     return own, anchor, anchor_lag
+
+
+def _anchor_runs(rank: Rank, anchor: Ints, start: Ints, is_sync: Bools) -> None:
+    """In a recording of ours, a wait names its run: others in flight may have ended tasks since."""
+    recording = rank.extra.get("recording")
+    if recording is None or not rank.devices or len(recording.device) != len(rank.devices[0].work):
+        return
+    last: dict[int, int] = {}
+    for row, run in enumerate(recording.device.run.tolist()):
+        if recording.device.end[row] >= recording.device.end[last.get(run, row)]:
+            last[run] = row
+    waits = recording.host.take(recording.host.stage == STAGES.index("wait"))
+    run_at = dict(zip(waits.start.tolist(), waits.run.tolist(), strict=True))
+    for row in np.flatnonzero(is_sync).tolist():
+        run = run_at.get(int(start[row]))
+        if run is not None:
+            anchor[row] = last.get(run, -1)
 
 
 # A pause of this length in which nothing was recorded is not the interpreter between two operators.
@@ -278,6 +301,27 @@ def _find_entries(rank: Rank, work: Activities, row_of_launch: Ints) -> tuple[En
     flight = np.where(is_late, flight, np.minimum(flight, usual_flight))
     entries = Entries(start, end - start, call, flight, from_begin, before, handover, other, other_lag, is_late)
     return entries, usual_flight, usual_handover
+
+
+def _started_by_waiting(calls: Calls, entries: Entries) -> Entries:
+    """Links entries that no launch but the wait after it set going to that wait.
+
+    Where CPUs are busy, the thread that executes tasks gets one only when the thread that launched them waits.
+    """
+    waits = np.flatnonzero(calls.is_sync & ~calls.is_launch)
+    if not len(waits) or not len(entries):
+        return entries
+    place = np.searchsorted(waits, entries.call, side="right")
+    wait = waits[np.minimum(place, len(waits) - 1)]
+    linked = (
+        entries.is_launched_late & (entries.call >= 0) & (place < len(waits)) & (calls.start[wait] <= entries.start)
+    )
+    return replace(
+        entries,
+        call=np.where(linked, wait, entries.call),
+        flight=np.where(linked, entries.start - calls.start[wait], entries.flight),
+        from_begin=entries.from_begin | linked,
+    )
 
 
 def _usual(values: Ints, otherwise: int) -> int:

@@ -124,15 +124,16 @@ class _Measure:
     def __init__(self, program: Program, is_own: bool) -> None:
         calls = program.calls
         self._count = max(1, program.steps)
-        self._lasts = np.flatnonzero(np.diff(calls.step, append=calls.step[-1:] + 1))
-        # Runs that are waited for one by one: their median is robust against one that something disturbed.
-        self._is_serial = is_own and len(self._lasts) >= 3 and bool((calls.anchor[self._lasts] >= 0).all())
+        # Where runs are waited for one by one, the median is robust against one that something disturbed.
+        ends_run = np.diff(calls.step, append=calls.step[-1:] + 1) > 0
+        self._waits = np.flatnonzero(ends_run & (calls.anchor >= 0))
+        self._is_serial = is_own and len(self._waits) >= max(3, self._count // 2)
         self._is_own = is_own
 
     def unit_ns(self, times: Times, is_serial: bool = True) -> float:
         """Time per unit in ns; the mean unless runs are waited for one by one."""
         if self._is_serial and is_serial:
-            return float(np.median(np.diff(times.call_end[self._lasts])))
+            return float(np.median(np.diff(times.call_end[self._waits])))
         if self._is_own:
             first = min(int(times.call_start[0]), int(times.start.min()))
             return (max(int(times.call_end.max()), int(times.end.max())) - first) / self._count
@@ -166,10 +167,10 @@ def _scenarios(diagnosis: Diagnosis, program: Program) -> Iterator[_Scenario]:
         own_text = "several runs are in flight: no run waits for the one before to be read"
         text = own_text if rank.system == "ascendsched" else "no call waits for the device; results are read later"
         yield _Scenario("no_sync", "without waiting for the device", Change(anchor=anchor), (text,), keeps_waits=False)
-    if single.any():
+    if calls.own[single].any():  # some levels of recording know no length of calls
         for k in FASTER:
             own = np.where(single, calls.own // k, calls.own)
-            text = f"each launch call takes 1/{k} of its time; what precedes it stays"
+            text = "a faster launch is the call alone; what precedes it stays"
             yield _Scenario(f"launch_{k}x", f"launch calls {k} × faster", Change(own=own), (text,))
 
 
@@ -213,7 +214,9 @@ def _sink(rank: Rank, program: Program) -> _Scenario | None:
         handover = np.minimum(entries.handover, program.handover_ns)
         handover = np.where(entries.is_launched_late, handover, entries.handover)
     flight = np.where((entries.call >= 0) & merged[entries.call], np.minimum(entries.flight, 0), entries.flight)
-    change = Change(lag=lag, own=own, head=head, handover=handover, flight=flight, anchor=_sink_anchors(program, section))
+    change = Change(
+        lag=lag, own=own, head=head, handover=handover, flight=flight, anchor=_sink_anchors(program, section)
+    )
     launches = int(is_head[single].sum())
     texts = [f"{launches} launches instead of {int(single.sum())}: one between waits, pauses and steps"]
     if is_own:
@@ -247,4 +250,3 @@ def _sink_anchors(program: Program, section: Ints) -> Ints:
     keep = calls.is_sync.copy()
     keep[last] = True
     return np.where(keep, calls.anchor, -1)
-

@@ -1,4 +1,4 @@
-"""`ascendsched profile`: host mode of a model recorded and judged, sink mode predicted from it and measured beside it."""
+"""`ascendsched profile`: a model recorded and judged, sink mode predicted from that and measured beside it."""
 
 from __future__ import annotations
 

@@ -6,6 +6,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
@@ -161,4 +162,4 @@ def run_times(executable: Executable, feeds: Feeds, runs: int, in_flight: int) -
         while waiting:
             waiting.popleft().wait()
             ends.append(time.perf_counter_ns())
-    return [after - before for before, after in zip(ends, ends[1:], strict=False)]
+    return [after - before for before, after in pairwise(ends)]

@@ -54,4 +54,4 @@ def write_html(report: Mapping[str, Any], path: str | os.PathLike[str]) -> str:
 
 
 def _part(name: str) -> str:
-    return resources.files("ascendsched.profile").joinpath("page", name).read_text(encoding="utf-8")
+    return (resources.files("ascendsched.profile") / "page" / name).read_text(encoding="utf-8")

@@ -86,9 +86,8 @@ class Profile:
             lines += ["longest kernels:", *_table(top, figures["busy_ns"])]
         queued = self.recording.queue_depth()
         if len(queued):
-            lines.append(
-                f"queue: {queued.mean():.1f} tasks or chains on average when one more was launched, at most {queued.max()}"
-            )
+            mean, most = float(queued.mean()), int(queued.max())
+            lines.append(f"queue: {mean:.1f} tasks or chains on average when one more was launched, at most {most}")
         return "\n".join(lines + [f"note: {note}" for note in verdict.notes])
 
     def node_times(self) -> dict[str, int]:

@@ -154,7 +154,8 @@ def _find_calls(rank: Rank, work: Activities) -> tuple[Calls, Ints]:
     place = np.empty(len(order), dtype=np.int64)
     place[order] = np.arange(len(order))
     row_of_launch[used] = place[: len(used)]
-    start, end, thread, is_launch, is_sync = (c[order] for c in (start, end, thread, is_launch, is_sync))
+    start, end, thread = start[order], end[order], thread[order]
+    is_launch, is_sync = is_launch[order], is_sync[order]
 
     before = _ended_last(np.maximum(end, start + 1), start)
     since = np.where(before >= 0, end[before], _first(start)) if len(start) else start

@@ -27,12 +27,13 @@ from ascendsched.profile.timeline import (
 from ascendsched.profile.whatif import what_if
 
 SCHEMA = "ascendsched.report/1"
-# A browser draws so many events fluently; of more, the shortest host spans, then the shortest device work, are left out.
+# A browser draws so many events fluently; of more, the shortest are left out, of the host first.
 MAX_EVENTS = 300_000
 MAX_THREADS = 12
 # Python stacks are deeper than a screen is high.
-MAX_DEPTH = 10
+MAX_DEPTH = 8
 MAX_STEPS = 40
+MIN_THREAD_SHARE = 0.01
 TOP_GAPS = 12
 MAX_NAME = 200
 MAX_REUSE = 2_000
@@ -54,7 +55,7 @@ def make_report(
         What `Experiment.to_dict` says, for a model that was run here.
     """
     budget = MAX_EVENTS // max(1, len(job.ranks))
-    report = {
+    return {
         "schema": SCHEMA,
         "version": __version__,
         "kinds": list(KINDS),
@@ -65,7 +66,6 @@ def make_report(
         "comparison": comparison.to_dict() if comparison is not None else None,
         "experiment": dict(experiment) if experiment is not None else None,
     }
-    return report
 
 
 def _rank(diagnosis: Diagnosis, budget: int) -> dict[str, Any]:
@@ -220,7 +220,9 @@ def _visible(rank: Rank, entries: Activities) -> tuple[HostSpans, int]:
         host = host.take(host.stage != STAGE_NUMBER["python"])
     counts = np.bincount(host.thread, minlength=len(rank.threads))
     launching = set(rank.launches.thread[entries.launch[entries.launch >= 0]].tolist())
-    order = sorted(range(len(counts)), key=lambda n: (n not in launching, -int(counts[n])))[:MAX_THREADS]
+    time = np.bincount(host.thread, weights=host.end - host.start, minlength=len(rank.threads))
+    seen = [n for n in range(len(counts)) if n in launching or time[n] >= MIN_THREAD_SHARE * (last - first)]
+    order = sorted(seen, key=lambda n: (n not in launching, -int(counts[n])))[:MAX_THREADS]
     shown = host.take(np.isin(host.thread, order))
     shown = shown.take(_depths(shown) < MAX_DEPTH)
     return shown, len(rank.host) - len(shown)

@@ -1,4 +1,4 @@
-"""What a program would gain: its recording replayed with sink scheduling, a pipeline, cached tilings, faster launches."""
+"""What a program would gain: its recording replayed with sink scheduling, a pipeline or faster launches."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ascendsched.profile.diagnosis import Diagnosis
-from ascendsched.profile.program import Program, read_program
+from ascendsched.profile.program import Bools, Program, read_program
 from ascendsched.profile.replay import Change, Times, recorded_times, replay
 from ascendsched.profile.spans import Ints
 from ascendsched.profile.timeline import Rank
@@ -227,7 +227,7 @@ def _sink(rank: Rank, program: Program) -> _Scenario | None:
     return _Scenario("sink", "sink scheduling: one launch for all", change, tuple(texts))
 
 
-def _first_of_section(section: Ints, single: Ints) -> Ints:
+def _first_of_section(section: Ints, single: Bools) -> Ints:
     """For each launch the first one of its section; other calls stay for themselves."""
     head = np.arange(len(section))
     rows = np.flatnonzero(single)

@@ -61,13 +61,13 @@ def rank_of(recording: Recording, source: str, dropped: int = 0) -> Rank:
     builder.dropped = dropped
     builder.recorded |= {"infer_shape", "tiling", "alloc", "launch", "sync", "compile", "queue_full", "framework"}
     device, host = recording.device, recording.host
-    columns = (device.start, device.end, device.run, device.sequence, device.node)
-    for start, end, run, sequence, node in zip(*(c.tolist() for c in columns), strict=True):
+    entries = (device.start, device.end, device.run, device.sequence, device.node)
+    for start, end, run, sequence, node in zip(*(c.tolist() for c in entries), strict=True):
         op = recording.node_op(node) or "kernel"
         kind = COMMUNICATION if op.rpartition("::")[2] in COMMUNICATION_OPS else KERNEL
         builder.entries.append((start, end, kind, 0, 0, builder.name(op), builder.key((run, sequence))))
-    columns = (host.start, host.end, host.run, host.sequence, host.stage, host.worker)
-    for start, end, run, sequence, number, worker in zip(*(c.tolist() for c in columns), strict=True):
+    spans = (host.start, host.end, host.run, host.sequence, host.stage, host.worker)
+    for start, end, run, sequence, number, worker in zip(*(c.tolist() for c in spans), strict=True):
         stage = STAGES[number]
         track = WAITS if stage == "wait" else track_of(worker)
         builder.thread_names[track] = name_of_track(track, worker)

@@ -15,6 +15,10 @@ function pathOfDiagnosis() {
   return chosen.step < 0 ? `ranks/${chosen.rank}/diagnosis` : `ranks/${chosen.rank}/by_step/${chosen.step}`;
 }
 
+function isOwn(index) {
+  return report.ranks[index].diagnosis.system === "ascendsched";
+}
+
 function showHead(path) {
   const diagnosis = valueAt(report, path), badge = get("verdict");
   badge.dataset.verdict = diagnosis.verdict;
@@ -23,7 +27,7 @@ function showHead(path) {
   const parts = diagnosis.sentence.split(": ");
   const text = parts.length > 1 ? parts.slice(1).join(": ") : diagnosis.sentence;
   get("sentence").textContent = text[0].toUpperCase() + text.slice(1);
-  const step = chosen.step < 0 ? "" : `, step ${diagnosis.step}`;
+  const step = chosen.step < 0 ? "" : `, ${isOwn(chosen.rank) ? "run" : "step"} ${diagnosis.step}`;
   get("source").textContent = `${diagnosis.source} · ${diagnosis.system}${step}`;
   const skew = report.job.skew && report.job.skew.sentence;
   get("skew").hidden = !skew;
@@ -72,6 +76,7 @@ function chooseRank(index) {
   chosen.rank = index;
   const { by_step: steps, steps_left_out: more, timeline: data } = report.ranks[index];
   get("step-control").hidden = !steps.length;
+  get("step-word").textContent = isOwn(index) ? "Run" : "Step";
   const options = steps.map((step, i) => element("option", { value: i }, `${step.step}`));
   get("step").replaceChildren(element("option", { value: -1 }, more ? `all (${more} not listed)` : "all"), ...options);
   timeline.show(data);

@@ -1,7 +1,8 @@
 // The timeline: host threads above streams on one canvas, with idle time by cause between them.
 
-const GUTTER = 158, RULER = 22, OVERVIEW = 14, ROW = 15, STREAM = 19, GAP = 7, MAX_ARROWS = 140;
-const KIND_COLOURS = ["", "#2a9d8f", "#7fb7ae", "#8e5bb5", "#9aa3af"];  // kernels take the theme's colour
+const GUTTER = 158, RULER = 22, OVERVIEW = 14, STREAM = 19, GAP = 7, MAX_ARROWS = 140, MANY_ROWS = 14;
+const FONT = "11.5px system-ui, 'DejaVu Sans', sans-serif", SMALL_FONT = "10px system-ui, 'DejaVu Sans', sans-serif";
+const KIND_COLOURS = ["", "#86aede", "#b4c6da", "#8e5bb5", "#9aa3af"];  // kernels take the theme's colour
 const STAGE_COLOURS = {
   launch: "#e69f00", sync: "#cc79a7", tiling: "#f0d442", infer_shape: "#9a7500", alloc: "#009e73", compile: "#7b3294",
   queue_full: "#1d3f6e",
@@ -41,15 +42,16 @@ class Timeline {
     const { host, device, gaps, threads, streams } = this.data;
     this.threadBottom = new Map();
     let y = OVERVIEW + RULER + 4;
-    const byThread = bucket(host.thread);
+    const byThread = bucket(host.thread), rows = new Set(host.thread.map((thread, i) => `${thread}/${host.depth[i]}`)).size;
+    const row = rows > MANY_ROWS ? 12 : 15;
     for (const thread of threads) {
       const mine = byThread.get(thread.number) || [];
       const byDepth = bucket(mine.map((i) => host.depth[i]));
       const depths = [...byDepth.keys()].sort((a, b) => a - b);
-      depths.forEach((depth, row) => {
-        const events = byDepth.get(depth).map((place) => mine[place]);
-        this.addLane("host", row ? "" : thread.name, y, ROW, events, host);
-        y += ROW;
+      depths.forEach((depth, place) => {
+        const events = byDepth.get(depth).map((i) => mine[i]);
+        this.addLane("host", place ? "" : thread.name, y, row, events, host);
+        y += row;
       });
       this.threadBottom.set(thread.number, y);
       y += depths.length ? GAP : 0;
@@ -68,7 +70,9 @@ class Timeline {
     const starts = Float64Array.from(events, (i) => table.start_ns[i]);
     const ends = Float64Array.from(events, (i) => table.start_ns[i] + table.length_ns[i]);
     for (let i = 1; i < ends.length; i++) if (ends[i] < ends[i - 1]) ends[i] = ends[i - 1];  // searched by end
-    this.lanes.push({ kind, label, y, height, events, starts, ends, count: events.length });
+    const done = new Float64Array(events.length + 1);
+    for (let i = 0; i < ends.length; i++) done[i + 1] = done[i] + (ends[i] - starts[i]);
+    this.lanes.push({ kind, label, y, height, events, starts, ends, done, count: events.length });
   }
 
   fit() { this.view = [...this.extent]; this.draw(); }
@@ -189,7 +193,7 @@ class Timeline {
     canvas.style.height = `${height}px`;
     const pen = canvas.getContext("2d");
     pen.scale(ratio, ratio);
-    pen.font = "11.5px system-ui, 'DejaVu Sans', sans-serif";
+    pen.font = FONT;
     pen.textBaseline = "middle";
     const style = getComputedStyle(document.documentElement);
     this.theme = {};
@@ -234,11 +238,14 @@ class Timeline {
       const left = Math.max(GUTTER, this.xOf(lane.starts[i])), right = Math.min(this.width, this.xOf(lane.ends[i]));
       const index = lane.events[i];
       if (right - left < 1) {
+        // All of this pixel at once, as strong as it is covered.
+        const from = this.view[0] + (Math.floor(left) - GUTTER) * perPixel;
+        const next = Math.max(i + 1, firstAbove(lane.ends, from + perPixel));
+        pen.globalAlpha = Math.min(1, 0.1 + covered(lane, from, from + perPixel) / perPixel);
         pen.fillStyle = this.colour(lane, index);
         pen.fillRect(Math.floor(left), lane.y, 1, lane.height - 1);
-        // The rest of this pixel cannot be seen: go on with the next.
-        const next = this.view[0] + (Math.floor(left) + 1 - GUTTER) * perPixel;
-        i = Math.max(i + 1, firstAbove(lane.ends, next));
+        pen.globalAlpha = 1;
+        i = next;
         continue;
       }
       pen.fillStyle = this.colour(lane, index);
@@ -257,10 +264,12 @@ class Timeline {
 
   drawName(pen, lane, index, left, right) {
     const { data } = this;
+    pen.font = lane.height < 14 ? SMALL_FONT : FONT;
     const text = lane.kind === "gap" ? data.gaps.causes[data.gaps.cause[index]]
       : data.names[(lane.kind === "host" ? data.host : data.device).name[index]];
     pen.fillStyle = contrast(pen.fillStyle);
     pen.fillText(clip(pen, shortName(text), right - left - 8), left + 4, lane.y + lane.height / 2);
+    pen.font = FONT;
   }
 
   colour(lane, index) {
@@ -332,12 +341,15 @@ class Timeline {
     pen.fillRect(GUTTER, 2, width, OVERVIEW - 5);
     pen.fillStyle = this.theme.device;
     pen.fillRect(x(this.deviceExtent[0]), 2, x(this.deviceExtent[1]) - x(this.deviceExtent[0]), OVERVIEW - 5);
-    for (let i = 0; i < lane.count;) {
-      const left = x(lane.starts[i]), right = x(lane.ends[i]);
+    for (let column = 0; column < width; column++) {
+      const from = this.extent[0] + (column / width) * whole, to = from + whole / width;
+      const i = firstAbove(lane.ends, from);
+      if (i >= lane.count || lane.starts[i] >= to) continue;
+      pen.globalAlpha = Math.min(1, covered(lane, from, to) / (to - from));
       pen.fillStyle = this.colour(lane, lane.events[i]);
-      pen.fillRect(left, 2, Math.max(0.5, right - left), OVERVIEW - 5);
-      i = Math.max(i + 1, firstAbove(lane.ends, this.extent[0] + ((left + 0.5 - GUTTER) / width) * whole));
+      pen.fillRect(GUTTER + column, 2, 1, OVERVIEW - 5);
     }
+    pen.globalAlpha = 1;
     pen.fillStyle = this.theme.soft;
     pen.fillText("whole recording", 2, OVERVIEW / 2 + 0.5);
     if (this.view[1] - this.view[0] < whole * 0.999) {
@@ -361,6 +373,15 @@ function firstAbove(values, limit) {
   let low = 0, high = values.length;
   while (low < high) { const middle = (low + high) >> 1; if (values[middle] > limit) high = middle; else low = middle + 1; }
   return low;
+}
+
+// How much of [from, to) the events of a lane cover.
+function covered(lane, from, to) {
+  const until = (time) => {
+    const i = firstAbove(lane.ends, time);
+    return lane.done[i] + (i < lane.count ? Math.max(0, time - lane.starts[i]) : 0);
+  };
+  return until(to) - until(from);
 }
 
 function niceStep(rough) {

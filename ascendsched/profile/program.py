@@ -70,6 +70,11 @@ class Calls:
     def __len__(self) -> int:
         return len(self.start)
 
+    @property
+    def begin_ns(self) -> int:
+        """What the first call's `lag` counts from."""
+        return int(self.start[0] - self.lag[0]) if len(self.start) else 0
+
 
 @dataclass(frozen=True)
 class Entries:
@@ -158,7 +163,9 @@ def _find_calls(rank: Rank, work: Activities) -> tuple[Calls, Ints]:
     is_launch, is_sync = is_launch[order], is_sync[order]
 
     before = _ended_last(np.maximum(end, start + 1), start)
-    since = np.where(before >= 0, end[before], _first(start)) if len(start) else start
+    # A run of ours begins with its first span; of other programs, what precedes the first call is not known.
+    begin = _first(host.start) if rank.system == "ascendsched" and len(host) else _first(start)
+    since = np.where(before >= 0, end[before], begin) if len(start) else start
     blocked = _held_back(rank, work, start, end, is_launch & ~is_sync)
     own, anchor, anchor_lag = _waits(rank, work, start, end, is_sync, blocked)
     bounds = np.array([step.start for step in rank.steps], dtype=np.int64)
@@ -294,7 +301,8 @@ def _find_entries(rank: Rank, work: Activities, row_of_launch: Ints) -> tuple[En
     usual_flight = _usual(flight[drained], FLIGHT_NS)
     ready = np.where(from_begin, called, returned) + usual_flight
     queued = (before >= 0) & (~linked | (ready <= since))
-    usual_handover = min(_usual(handover[queued], HANDOVER_NS), QUEUED_SHORT_NS)
+    otherwise = 0 if rank.system == "ascendsched" else HANDOVER_NS  # our streams go on with the next entry at once
+    usual_handover = min(_usual(handover[queued], otherwise), QUEUED_SHORT_NS)
     is_late = linked & ((before < 0) | (ready > since + usual_handover))
     unexplained = ~is_late & (handover > 2 * HANDOVER_NS)
     other, other_lag, explains = _across_streams(work, start, np.maximum(since, ready), unexplained, usual_handover)

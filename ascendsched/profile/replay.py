@@ -88,7 +88,7 @@ def replay(program: Program, change: Change) -> Times:
     other, other_lag = entries.other.tolist(), entries.other_lag.tolist()
     alloc = calls.parts["alloc"].tolist() if change.is_pipelined else []
     is_sync = calls.is_sync.tolist()
-    first = int(calls.start[0]) if len(calls) else 0
+    first = calls.begin_ns
     ready = list(finish)  # when the thread goes on to what follows a call
     memory_free = launch_free = first
 

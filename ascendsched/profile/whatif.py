@@ -129,14 +129,14 @@ class _Measure:
         self._waits = np.flatnonzero(ends_run & (calls.anchor >= 0))
         self._is_serial = is_own and len(self._waits) >= max(3, self._count // 2)
         self._is_own = is_own
+        self._begin = calls.begin_ns
 
     def unit_ns(self, times: Times, is_serial: bool = True) -> float:
         """Time per unit in ns; the mean unless runs are waited for one by one."""
         if self._is_serial and is_serial:
             return float(np.median(np.diff(times.call_end[self._waits])))
         if self._is_own:
-            first = min(int(times.call_start[0]), int(times.start.min()))
-            return (max(int(times.call_end.max()), int(times.end.max())) - first) / self._count
+            return (max(int(times.call_end.max()), int(times.end.max())) - self._begin) / self._count
         return times.window_ns / self._count
 
     def ratio(self, times: Times, base: Times, is_serial: bool) -> float:

@@ -16,6 +16,8 @@ COMMANDS = {
     "run": "Run an ONNX model and time it.",
     "bench": "Compare a model here and in onnxruntime.",
     "plan": "Show what a model is compiled to, and why, or whether it is supported.",
+    "memplan": "Place buffers with known lifetimes in one arena.",
+    "tools": "The tools that work on files of their own: memplan.",
     "info": "Show what a bug report needs.",
 }
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from ascendsched.errors import PlanError
 
-__all__ = ["BufferTable", "Buffer", "MemoryPlan", "plan_buffers", "read_buffers", "write_plan"]
+__all__ = ["Buffer", "BufferTable", "MemoryPlan", "plan_buffers", "read_buffers", "write_plan"]
 
 #: lower and upper (any unit of time; alive in [lower, upper)), size in bytes.
 Buffer = tuple[int, int, int]

@@ -146,6 +146,8 @@ std::shared_ptr<LoadedSchedule> Level::find_schedule(size_t s, RunContext& run) 
   auto loaded = std::make_shared<LoadedSchedule>(std::move(schedule), *plan_, s, device_);
   state.schedules->insert(key, loaded, loaded->bytes());
   ++run.counters->loads;
+  run.counters->arena_planned_bytes += loaded->schedule().arena_bytes;
+  run.counters->arena_bound_bytes += loaded->schedule().arena_bound;
   run.counters->load_ns += static_cast<uint64_t>(static_cast<double>(now_ticks() - start) * ns_per_tick());
   return loaded;
 }

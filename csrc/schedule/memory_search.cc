@@ -262,13 +262,15 @@ int32_t BlockSearch::pick_section(Part part, int32_t lo, int32_t hi, int64_t top
     if (support_[x] != start_[x]) continue;
     for (int32_t s = blocks_[x].lo; s < blocks_[x].hi; ++s) answers_[s] += base_[s] == start_[x];
   }
+  const bool by_room = pick_ == Pick::kFewestAnswersLeastRoom;
+  const auto second = [&](int32_t s) { return by_room ? top - base_[s] - remaining_[s] : base_[s]; };
   int32_t best = -1, fewest = 0;
   for (int32_t begin = lo, end = lo; begin < hi; begin = end) {
     while (end < hi && base_[end] == base_[begin]) ++end;
     if ((begin > lo && base_[begin - 1] < base_[begin]) || (end < hi && base_[end] < base_[begin])) continue;
     for (int32_t s = begin; s < end; ++s) {
       const int32_t answers = pick_ == Pick::kLowestLevel ? 0 : answers_[s] + (base_[s] + remaining_[s] < top);
-      if (best >= 0 && (answers > fewest || (answers == fewest && base_[s] >= base_[best]))) continue;
+      if (best >= 0 && (answers > fewest || (answers == fewest && second(s) >= second(best)))) continue;
       best = s;
       fewest = answers;
     }

@@ -9,7 +9,7 @@
 //   not the next one there, so it starts above another one; both lift levels until nothing changes;
 // - of all sections where nothing can slip in below, the one with the fewest answers is asked first;
 // - a state (remaining blocks, levels relative to the top) that failed once is not searched again.
-// docs/decisions/0009-arena-by-exact-search.md has the reasons, and why each step keeps at least one solution.
+// docs/decisions/0011-arena-by-exact-search.md has the reasons, and why each step keeps at least one solution.
 #pragma once
 
 #include <cstdint>
@@ -30,7 +30,8 @@ enum class SearchEnd : uint8_t { kFound, kImpossible, kStopped };
 
 class BlockSearch {
  public:
-  enum class Pick : uint8_t { kFewestAnswers, kLowestLevel };  // which section is asked
+  // Which section is asked: with the fewest answers and the lowest level, or the least room; or at the lowest level.
+  enum class Pick : uint8_t { kFewestAnswers, kFewestAnswersLeastRoom, kLowestLevel };
   struct Limits {
     uint64_t steps = 0;
     const std::function<bool()>* should_stop = nullptr;  // asked every few hundred steps

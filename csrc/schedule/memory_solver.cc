@@ -14,6 +14,7 @@ namespace {
 using Pick = BlockSearch::Pick;
 
 constexpr uint64_t kFirstTrySteps = 2000;
+constexpr int64_t kMostParts = 8;  // the least step down tried is this part of the way to the goal
 
 // What makes a block worth placing early.
 enum class Urgency : uint8_t { kLoadThenBytes, kBytes, kLoadThenLength, kLoadThenArea, kArea };
@@ -26,7 +27,8 @@ constexpr Strategy kStrategies[] = {
     {Urgency::kLoadThenBytes, Pick::kFewestAnswers},  {Urgency::kBytes, Pick::kFewestAnswers},
     {Urgency::kLoadThenLength, Pick::kFewestAnswers}, {Urgency::kLoadThenLength, Pick::kLowestLevel},
     {Urgency::kLoadThenArea, Pick::kFewestAnswers},   {Urgency::kBytes, Pick::kLowestLevel},
-    {Urgency::kArea, Pick::kFewestAnswers},
+    {Urgency::kArea, Pick::kFewestAnswersLeastRoom},  {Urgency::kLoadThenLength, Pick::kFewestAnswersLeastRoom},
+    {Urgency::kLoadThenArea, Pick::kLowestLevel},     {Urgency::kLoadThenBytes, Pick::kFewestAnswersLeastRoom},
 };
 
 // The buffers with bytes as blocks over sections: the times at which no other moment's set of live buffers is a
@@ -106,9 +108,10 @@ class Solver {
     for (uint64_t steps = kFirstTrySteps; !is_over(); steps += steps / 2) {
       const int64_t goal = std::max(limits_.capacity, solution_.lower_bound);
       try_height(search, goal, steps);
-      for (int64_t from = goal; !is_over() && solution_.height - from > 2 * sections_.unit;) {
-        const int64_t middle = from + (solution_.height - from) / 2;
-        if (!try_height(search, middle, steps)) from = middle;
+      bool is_better = true;
+      for (int64_t part = 2; is_better || part <= kMostParts; part *= is_better ? 1 : 2) {
+        if (is_over() || solution_.height - goal <= 2 * sections_.unit) break;
+        is_better = try_height(search, solution_.height - (solution_.height - goal) / part, steps);
       }
       ++round_;
     }

@@ -9,7 +9,7 @@
 //   not the next one there, so it starts above another one; both lift levels until nothing changes;
 // - of all sections where nothing can slip in below, the one with the fewest answers is asked first;
 // - a state (remaining blocks, levels relative to the top) that failed once is not searched again.
-// docs/decisions/0011-arena-by-exact-search.md has the reasons, and why each step keeps at least one solution.
+// docs/decisions/0009-arena-by-exact-search.md has the reasons, and why each step keeps at least one solution.
 #pragma once
 
 #include <cstdint>

@@ -26,7 +26,8 @@ MemoryProblem random_problem(uint32_t seed, int count) {
   MemoryProblem problem;
   for (int i = 0; i < count; ++i) {
     const int64_t lower = random() % 50;
-    problem.buffers.push_back({lower, lower + 1 + static_cast<int64_t>(random() % 20), random() % 1000});
+    problem.buffers.push_back(
+        {lower, lower + 1 + static_cast<int64_t>(random() % 20), static_cast<int64_t>(random() % 1000)});
   }
   return problem;
 }

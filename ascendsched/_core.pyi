@@ -81,3 +81,19 @@ def hot_shapes(exe: Executable) -> list[list[tuple[tuple[int, ...], bytes | None
 def map_graph(path: str, structure: Sequence[int], data: Sequence[int]) -> Graph: ...
 def file_hash(path: str, offset: int = 0) -> int: ...
 def bytes_hash(data: bytes) -> int: ...
+def plan_memory(
+    buffers: Sequence[tuple[int, int, int]],
+    alignment: int,
+    conflicts: Sequence[tuple[int, int]],
+    capacity: int | None,
+    steps: int,
+    time_limit: float | None,
+    on_better: Callable[[int, int], None] | None,
+) -> tuple[list[int], int, int, int, bool]: ...
+def find_memory_fault(
+    buffers: Sequence[tuple[int, int, int]],
+    alignment: int,
+    conflicts: Sequence[tuple[int, int]],
+    offsets: Sequence[int],
+    height: int,
+) -> str: ...

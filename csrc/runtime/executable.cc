@@ -250,6 +250,8 @@ Stats Executable::stats() {
           {"pool_used_bytes", d(pool_->used_bytes())},
           {"pool_cached_bytes", d(pool_->cached_bytes())},
           {"arena_bytes", d(arena_->bytes())},
+          {"arena_planned_bytes", d(counters_.arena_planned_bytes)},
+          {"arena_bound_bytes", d(counters_.arena_bound_bytes)},
           {"packed_bytes", d(packs_.bytes())},
           {"device_bytes", d(device_->used_bytes())}};
 }

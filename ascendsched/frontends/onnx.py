@@ -9,7 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar, cast
 
 from ascendsched.errors import GraphError, UnsupportedError
+from ascendsched.frontends.adapters import ADAPTERS
 from ascendsched.frontends.node import GraphTarget
+from ascendsched.frontends.onnx_expand import expanded
 from ascendsched.frontends.onnx_functions import inlined
 from ascendsched.frontends.onnx_graph import Scope
 from ascendsched.frontends.onnx_import import ModelImport
@@ -59,10 +61,10 @@ def import_model(
     files: dict[Path, os.stat_result] | None = None,
 ) -> _Graph:
     """Do what `load` does, into any graph that has the building functions of ``_core.Graph``."""
-    weights = Weights()
-    proto, folder, opset = read_model(model, files, weights)
+    weights, ops = Weights(), frozenset(known_ops)
+    proto, folder, opset = read_model(model, ops, files, weights)
     try:
-        shared = ModelImport(proto, opset, known_ops, make_graph, TensorReader(folder, files, weights))
+        shared = ModelImport(proto, opset, ops, make_graph, TensorReader(folder, files, weights))
         graph = Scope(shared, proto.graph).build()
     except RecursionError:
         raise GraphError("[onnx] the bodies of the model's nodes are nested too deep; flatten them") from None
@@ -73,6 +75,7 @@ def import_model(
 
 def read_model(
     model: str | os.PathLike[str] | bytes | onnx.ModelProto,
+    known_ops: frozenset[str],
     files: dict[Path, os.stat_result] | None = None,
     weights: Weights | None = None,
 ) -> tuple[onnx.ModelProto, Path | None, int]:
@@ -82,6 +85,8 @@ def read_model(
     ----------
     model, files
         As for `load`.
+    known_ops
+        Operators of the core; others that ONNX defines by simpler ones are expanded.
     weights
         Takes the contents of large initializers, which are not in the model then; None: they stay there.
 
@@ -92,7 +97,16 @@ def read_model(
     """
     proto, folder = _read(model, {} if files is None else files, weights)
     opset = _opset(proto)
-    return inlined(proto) if proto.functions else proto, folder, opset
+    if proto.functions:
+        proto = inlined(proto)
+    return expanded(proto, opset, lambda node: _is_own(node, known_ops)), folder, opset
+
+
+def _is_own(node: onnx.NodeProto, known_ops: frozenset[str]) -> bool:
+    """Return whether the core can do a node by itself."""
+    if node.op_type == "LayerNormalization":
+        return len(node.output) == 1  # the core has no mean and deviation to give
+    return node.op_type in known_ops or node.op_type in ADAPTERS
 
 
 def _read(

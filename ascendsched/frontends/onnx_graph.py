@@ -152,7 +152,8 @@ class Scope:
             if info.name in self._constants and self._outer is None:
                 continue
             self._declare(info.name, "input")
-            dtype, dims = tensor_type(info, "input")
+            is_untyped = self._outer is not None and info.type.WhichOneof("value") is None
+            dtype, dims = (None, None) if is_untyped else tensor_type(info, "input")
             # A loop may change the shape of what it carries: a body's declared shapes say nothing.
             value = self.graph.add_value(info.name, dtype, dims if self._outer is None else None)
             self._ids[info.name] = value

@@ -60,17 +60,19 @@ class TypeTable:
         """Return what is known of a value; a name that bodies use for different types is not known."""
         if self._types is None:
             self._types = {}
-            _collect(self._inferred().graph, self._types)
+            _collect(inferred(self._model).graph, self._types)
         return self._types.get(name, _UNKNOWN)
 
-    def _inferred(self) -> onnx.ModelProto:
-        import onnx
 
-        try:
-            return onnx.shape_inference.infer_shapes(_without_large_constants(self._model))
-        except Exception:
-            # Inference only saves nodes; the core judges the model itself. Its C++ errors have no common class.
-            return self._model
+def inferred(model: onnx.ModelProto) -> onnx.ModelProto:
+    """Return the model with the types that ONNX shape inference finds, without its large constants."""
+    import onnx
+
+    try:
+        return onnx.shape_inference.infer_shapes(_without_large_constants(model))
+    except Exception:
+        # Inference only saves nodes; the core judges the model itself. Its C++ errors have no common class.
+        return model
 
 
 def _collect(graph: onnx.GraphProto, types: dict[str, ValueType]) -> None:

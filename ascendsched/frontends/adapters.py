@@ -12,6 +12,10 @@ from collections.abc import Callable
 import numpy as np
 
 from ascendsched.errors import GraphError, UnsupportedError
+from ascendsched.frontends import adapters_microsoft as microsoft
+from ascendsched.frontends import adapters_quantized as quantized
+from ascendsched.frontends import adapters_simple as simple
+from ascendsched.frontends.adapters_einsum import einsum
 from ascendsched.frontends.adapters_resize import resize_10, resize_11, resize_empty_inputs, upsample
 from ascendsched.frontends.node import AdapterContext, NodeDef, Tensor
 
@@ -24,12 +28,16 @@ _BFLOAT16 = 16  # TensorProto.BFLOAT16
 
 def adapt(node: NodeDef, ctx: AdapterContext) -> list[NodeDef]:
     """Return the nodes of newest semantics that do what ``node`` does in the model's opset."""
-    for below, adapter in ADAPTERS.get(node.op, ()):
-        if ctx.opset < below:
-            replacement = adapter(node, ctx)
-            if replacement is not None:
-                return replacement
-    return [node]
+    op, nodes = node.op, [node]
+    for below, adapter in ADAPTERS.get(op, ()):
+        if ctx.opset >= below:
+            continue
+        replaced = []
+        for each in nodes:  # one that an adapter put around its node has the newest semantics already
+            replacement = adapter(each, ctx) if each.op == op else None
+            replaced += [each] if replacement is None else replacement
+        nodes = replaced
+    return nodes
 
 
 def _ints_to_input(attribute: str, index: int) -> Adapter:
@@ -211,23 +219,49 @@ ADAPTERS: dict[str, tuple[tuple[int, Adapter], ...]] = {
     "BatchNormalization": ((9, _batch_norm_spatial), (_EVERY_OPSET, _batch_norm_inference)),
     "Clip": ((11, _clip),),
     "ConstantOfShape": ((_EVERY_OPSET, _constant_of_shape),),
+    "ConvInteger": ((_EVERY_OPSET, quantized.conv_integer),),
     "Dropout": ((_EVERY_OPSET, _dropout),),
+    "Einsum": ((_EVERY_OPSET, einsum),),
     "GridSample": ((20, _grid_sample),),
-    "GroupNormalization": ((21, _group_norm),),
-    "Hardmax": ((13, _flattening),),
+    "GroupNormalization": ((21, _group_norm), (_EVERY_OPSET, simple.group_norm)),
+    "Hardmax": ((13, _flattening), (_EVERY_OPSET, simple.hardmax)),
+    "LRN": ((_EVERY_OPSET, simple.local_response_norm),),
+    "LpNormalization": ((_EVERY_OPSET, simple.lp_normalization),),
+    "LpPool": ((_EVERY_OPSET, simple.lp_pool),),
     "LogSoftmax": ((13, _flattening),),
     "Pad": ((11, _pad),),
+    "QLinearConv": ((_EVERY_OPSET, quantized.q_linear_conv),),
+    "QLinearMatMul": ((_EVERY_OPSET, quantized.q_linear_matmul),),
+    "Range": ((_EVERY_OPSET, simple.half_range),),
     "ReduceSum": ((13, _ints_to_input("axes", 1)),),
     "Resize": ((11, resize_10), (13, resize_11), (_EVERY_OPSET, resize_empty_inputs)),
     "RoiAlign": ((16, _roi_align),),
     "Scan": ((9, _scan_8),),
     "Scatter": ((_EVERY_OPSET, _scatter),),
+    "Shrink": ((_EVERY_OPSET, simple.shrink),),
+    "SimplifiedLayerNormalization": ((_EVERY_OPSET, microsoft.simplified_layer_norm),),
     "Slice": ((10, _slice),),
     "Softmax": ((13, _flattening),),
+    "SpaceToDepth": ((_EVERY_OPSET, simple.space_to_depth),),
     "Split": ((13, _ints_to_input("split", 1)), (18, _split_count)),
     "Squeeze": ((13, _ints_to_input("axes", 1)),),
     "TopK": ((10, _top_k),),
     "Unsqueeze": ((13, _ints_to_input("axes", 1)),),
     "Upsample": ((_EVERY_OPSET, upsample),),
     **{f"Reduce{name}": ((18, _ints_to_input("axes", 1)),) for name in _REDUCTIONS},
+    "com.microsoft::BiasGelu": ((_EVERY_OPSET, microsoft.gelu),),
+    "com.microsoft::DynamicQuantizeLSTM": ((_EVERY_OPSET, quantized.dynamic_quantize_lstm),),
+    "com.microsoft::DynamicQuantizeMatMul": ((_EVERY_OPSET, quantized.dynamic_quantize_matmul),),
+    "com.microsoft::FastGelu": ((_EVERY_OPSET, microsoft.gelu),),
+    "com.microsoft::FusedMatMul": ((_EVERY_OPSET, microsoft.fused_matmul),),
+    "com.microsoft::Gelu": ((_EVERY_OPSET, microsoft.gelu),),
+    "com.microsoft::MatMulIntegerToFloat": ((_EVERY_OPSET, quantized.matmul_integer_to_float),),
+    "com.microsoft::QLinearAdd": ((_EVERY_OPSET, quantized.q_linear("Add", 2)),),
+    "com.microsoft::QLinearLeakyRelu": ((_EVERY_OPSET, quantized.q_linear("LeakyRelu", 1)),),
+    "com.microsoft::QLinearMul": ((_EVERY_OPSET, quantized.q_linear("Mul", 2)),),
+    "com.microsoft::QLinearSigmoid": ((_EVERY_OPSET, quantized.q_linear("Sigmoid", 1)),),
+    "com.microsoft::QuickGelu": ((_EVERY_OPSET, microsoft.quick_gelu),),
+    "com.microsoft::SimplifiedLayerNormalization": ((_EVERY_OPSET, microsoft.simplified_layer_norm),),
+    "com.microsoft::SkipLayerNormalization": ((_EVERY_OPSET, microsoft.skip_layer_norm),),
+    "com.microsoft::SkipSimplifiedLayerNormalization": ((_EVERY_OPSET, microsoft.skip_layer_norm),),
 }

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 _ABSENT = -1
 _BODY_OPS = frozenset({"If", "Loop", "Scan"})
 _DEFAULT_DOMAINS = frozenset({"", "ai.onnx"})
+_UNDECLARED = frozenset({"SimplifiedLayerNormalization"})  # written into the default domain, which does not have it
 
 
 class Scope:
@@ -181,24 +182,24 @@ class Scope:
         name = shared.unique_node_name(text(proto.name), op_type)
         where = f"[onnx] node '{name}' ({op})"
         is_known = op in shared.known_ops or op in ADAPTERS or op == "Identity"
-        if not is_known or (is_default and not shared.schemas.has(op)):
+        if not is_known or (is_default and op not in _UNDECLARED and not shared.schemas.has(op)):
             shared.unknown.setdefault(op, []).append(name)
             return
         if is_default:
             shared.schemas.check(proto, where)
         try:
-            self._adapt_node(proto, op, name, is_default)
+            self._adapt_node(proto, op, name)
         except UnsupportedError as error:
             if shared.refused is None:
                 raise
             shared.refused.append((op, name, str(error)))
 
-    def _adapt_node(self, proto: onnx.NodeProto, op: str, name: str, is_default: bool) -> None:
+    def _adapt_node(self, proto: onnx.NodeProto, op: str, name: str) -> None:
         where = f"[onnx] node '{name}' ({op})"
         attributes = attributes_of(proto, self._shared.reader, where)
         outputs = [out if self._is_needed(op, i, out) else "" for i, out in enumerate(proto.output)]
         node = NodeDef(op, list(proto.input), outputs, attributes, name)
-        for adapted in adapt(node, self) if is_default else (node,):
+        for adapted in adapt(node, self):
             self._emit(adapted, op)
 
     def _is_needed(self, op: str, index: int, output: str) -> bool:

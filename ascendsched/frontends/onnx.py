@@ -1,4 +1,4 @@
-"""Reads ONNX models: files, bytes or ``ModelProto``, opset 7 to 28."""
+"""Reads ONNX models: files, bytes or ``ModelProto``, opset 1 to 28."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 _Graph = TypeVar("_Graph", bound=GraphTarget)
 
-OLDEST_OPSET = 7
+OLDEST_OPSET = 1
 NEWEST_OPSET = 28  # every change of the operators up to here has its adapter, or needs none
 
 
@@ -168,6 +168,8 @@ def _opset(proto: onnx.ModelProto) -> int:
     import onnx.defs
 
     versions: set[int] = {entry.version for entry in proto.opset_import if entry.domain in ("", "ai.onnx")}
+    if not versions and proto.ir_version < 3 and not proto.opset_import:
+        versions = {1}  # files that are older than the declaration
     if len(versions) != 1:
         raise GraphError(
             f"[onnx] the model declares {len(versions)} versions {sorted(versions)} of its operators instead of one; "

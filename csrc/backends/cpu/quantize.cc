@@ -1,0 +1,173 @@
+// QuantizeLinear, DequantizeLinear and DynamicQuantizeLinear. Integers saturate, halves round to even.
+#include "backends/cpu/quantize.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "backends/cpu/kernels.h"
+#include "backends/cpu/vec_table.h"
+#include "ops/quantize.h"
+
+namespace asc {
+namespace cpu {
+namespace {
+
+struct ScaledTiling : TilingOf<ScaledTiling> {
+  ScaleBlocks blocks;
+};
+
+// Calls row(first element, count, scale index, scales that advance with the elements) for runs of elements.
+template <typename Row>
+void for_each_run(const ScaleBlocks& b, Row row) {
+  int64_t first = 0;
+  for (int64_t o = 0; o < b.outer; ++o)
+    for (int64_t a = 0; a < b.axis; ++a, first += b.inner)
+      row(first, b.inner, b.is_blocked ? (o * b.blocks() + a / b.block) * b.inner : a);
+}
+
+// Adding and taking away 1.5 * 2^23 rounds halves to even, for numbers that fit: others are clamped before.
+inline float round_even(float x) {
+  constexpr float kMagic = 12582912.0f;
+  return (x + kMagic) - kMagic;
+}
+
+// NaN becomes the lowest value.
+template <typename Q>
+inline Q saturate(float x, float zero) {
+  constexpr float kLow = std::numeric_limits<Q>::lowest(), kHigh = std::numeric_limits<Q>::max();
+  constexpr float kBound = 4194304.0f;
+  x = x > -kBound ? x : -kBound;
+  x = x < kBound ? x : kBound;
+  x = round_even(x) + zero;
+  x = x > kLow ? x : kLow;
+  x = x < kHigh ? x : kHigh;
+  return static_cast<Q>(static_cast<int32_t>(x));
+}
+
+template <typename X, typename Q>
+Status launch_quantize(const Task& task, void* const* slots, Worker&) {
+  const ScaleBlocks& b = static_cast<const ScaledTiling*>(task.tiling)->blocks;
+  const X* x = task.input<X>(slots, 0);
+  const float* scales = task.input<float>(slots, 1);
+  const Q* zeros = task.has_input(slots, 2) ? task.input<Q>(slots, 2) : nullptr;
+  Q* y = task.output<Q>(slots, 0);
+  for_each_run(b, [&](int64_t first, int64_t n, int64_t s) {
+    if (b.is_blocked) {
+      for (int64_t i = 0; i < n; ++i)
+        y[first + i] =
+            saturate<Q>(static_cast<float>(x[first + i]) / scales[s + i], zeros ? static_cast<float>(zeros[s + i]) : 0);
+      return;
+    }
+    const float scale = scales[s], zero = zeros ? static_cast<float>(zeros[s]) : 0.0f;
+    for (int64_t i = 0; i < n; ++i) y[first + i] = saturate<Q>(static_cast<float>(x[first + i]) / scale, zero);
+  });
+  return Status::kOk;
+}
+
+template <typename Q>
+Status launch_dequantize(const Task& task, void* const* slots, Worker&) {
+  const ScaleBlocks& b = static_cast<const ScaledTiling*>(task.tiling)->blocks;
+  const Q* x = task.input<Q>(slots, 0);
+  const float* scales = task.input<float>(slots, 1);
+  const Q* zeros = task.has_input(slots, 2) ? task.input<Q>(slots, 2) : nullptr;
+  float* y = task.output<float>(slots, 0);
+  using Wide = std::conditional_t<sizeof(Q) == 4, int64_t, int32_t>;
+  for_each_run(b, [&](int64_t first, int64_t n, int64_t s) {
+    if (b.is_blocked) {
+      for (int64_t i = 0; i < n; ++i)
+        y[first + i] = static_cast<float>(Wide{x[first + i]} - (zeros ? Wide{zeros[s + i]} : 0)) * scales[s + i];
+      return;
+    }
+    const float scale = scales[s];
+    const Wide zero = zeros ? Wide{zeros[s]} : 0;
+    for (int64_t i = 0; i < n; ++i) y[first + i] = static_cast<float>(Wide{x[first + i]} - zero) * scale;
+  });
+  return Status::kOk;
+}
+
+template <typename X>
+LaunchFn find_quantize(DType to) {
+  switch (to) {
+    case DType::kInt8:
+      return launch_quantize<X, int8_t>;
+    case DType::kUInt8:
+      return launch_quantize<X, uint8_t>;
+    case DType::kInt16:
+      return launch_quantize<X, int16_t>;
+    default:
+      return launch_quantize<X, uint16_t>;
+  }
+}
+
+LaunchFn find_dequantize(DType from) {
+  switch (from) {
+    case DType::kInt8:
+      return launch_dequantize<int8_t>;
+    case DType::kUInt8:
+      return launch_dequantize<uint8_t>;
+    case DType::kInt16:
+      return launch_dequantize<int16_t>;
+    case DType::kUInt16:
+      return launch_dequantize<uint16_t>;
+    default:
+      return launch_dequantize<int32_t>;
+  }
+}
+
+std::shared_ptr<const Tiling> tile_scaled(const TilingContext& ctx, LaunchFn launch) {
+  if (ctx.dtype(1) != DType::kFloat32)
+    ctx.unsupported(std::string("the scale is ") + name_of(ctx.dtype(1)) + "; insert a Cast to float32");
+  if (count_of(ctx.output(0)) == 0) return create_empty_tiling();
+  auto t = create_tiling<ScaledTiling>(launch, "runs");
+  t->blocks = read_scale_blocks(ctx);
+  return t;
+}
+
+std::shared_ptr<const Tiling> tile_quantize(const TilingContext& ctx) {
+  const DType to = ctx.output_dtype(0);
+  return tile_scaled(ctx, ctx.dtype(0) == DType::kInt32 ? find_quantize<int32_t>(to) : find_quantize<float>(to));
+}
+
+std::shared_ptr<const Tiling> tile_dequantize(const TilingContext& ctx) {
+  return tile_scaled(ctx, find_dequantize(ctx.dtype(0)));
+}
+
+struct DynamicTiling : TilingOf<DynamicTiling> {
+  int64_t count = 0;
+};
+
+Status launch_dynamic_quantize(const Task& task, void* const* slots, Worker&) {
+  const int64_t n = static_cast<const DynamicTiling*>(task.tiling)->count;
+  const float* x = task.input<float>(slots, 0);
+  float low = 0, high = 0;  // the range holds zero
+  for (int64_t i = 0; i < n; ++i) {
+    low = x[i] < low ? x[i] : low;
+    high = x[i] > high ? x[i] : high;
+  }
+  const float scale = high == low ? 1.0f : (high - low) / 255.0f;
+  const auto zero = saturate<uint8_t>(-low / scale, 0.0f);
+  *task.output<float>(slots, 1) = scale;
+  *task.output<uint8_t>(slots, 2) = zero;
+  uint8_t* y = task.output<uint8_t>(slots, 0);
+  for (int64_t i = 0; i < n; ++i) y[i] = saturate<uint8_t>(x[i] / scale, zero);
+  return Status::kOk;
+}
+
+std::shared_ptr<const Tiling> tile_dynamic_quantize(const TilingContext& ctx) {
+  auto t = create_tiling<DynamicTiling>(launch_dynamic_quantize, "two passes");
+  t->count = count_of(ctx.input(0));
+  return t;
+}
+
+}  // namespace
+}  // namespace cpu
+
+void register_quantize_kernels(KernelRegistry& registry) {
+  registry.add("QuantizeLinear", DTypeSet(DType::kFloat32) | DType::kInt32, cpu::tile_quantize);
+  registry.add("DequantizeLinear", kIntegers, cpu::tile_dequantize);
+  registry.add("DynamicQuantizeLinear", DType::kFloat32, cpu::tile_dynamic_quantize);
+  cpu::register_matmul_integer(registry);
+}
+
+}  // namespace asc

@@ -72,9 +72,14 @@ def dynamic_quantize_matmul(node: NodeDef, ctx: AdapterContext) -> list[NodeDef]
     """com.microsoft: the left operand is quantised by its own range first."""
     r = Replacement(node, ctx)
     a, b, b_scale = node.inputs[:3]
-    low, scale, zero = r.make_several("DynamicQuantizeLinear", [a], [None, None, None])
+    low, scale, zero = _dynamic(r, a)
     _scaled_product(r, node, low, zero, scale, b, node.input(3), b_scale, node.input(4))
     return r.nodes
+
+
+def _dynamic(r: Replacement, value: str) -> list[str]:
+    """Return the bytes, the scale and the zero point."""
+    return r.make_several("DynamicQuantizeLinear", [value], [None, None, None])
 
 
 def _scaled_product(
@@ -99,8 +104,8 @@ def _scaled_product(
 def dynamic_quantize_lstm(node: NodeDef, ctx: AdapterContext) -> list[NodeDef]:
     """com.microsoft: an LSTM whose weights are stored as integers, (directions, in, 4 hidden).
 
-    The weights are converted to float32 once, and nothing is rounded while the model runs: results differ from those of
-    runtimes that quantise the states at each step, and are closer to those of the model before it was quantised.
+    The weights are converted to float32 once. The input, and the state at each step, are rounded to the 256 values of
+    a dynamic quantisation, which is what such models are tuned for.
     """
     r = Replacement(node, ctx)
     inputs = [*node.inputs, *[""] * (12 - len(node.inputs))]
@@ -109,7 +114,8 @@ def dynamic_quantize_lstm(node: NodeDef, ctx: AdapterContext) -> list[NodeDef]:
         r.make("Transpose", _dequantized(r, values, scale, zero), perm=[0, 2, 1])
         for values, scale, zero in ((inputs[1], w_scale, w_zero), (inputs[2], r_scale, r_zero))
     ]
-    r.make_several("LSTM", [inputs[0], *weights, *inputs[3:8]], node.outputs, **node.attributes)
+    rounded = r.make("DequantizeLinear", *_dynamic(r, inputs[0]))
+    r.make_several("LSTM", [rounded, *weights, *inputs[3:8]], node.outputs, **node.attributes, rounds_state=1)
     return r.nodes
 
 

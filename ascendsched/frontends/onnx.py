@@ -170,6 +170,8 @@ def _opset(proto: onnx.ModelProto) -> int:
     versions: set[int] = {entry.version for entry in proto.opset_import if entry.domain in ("", "ai.onnx")}
     if not versions and proto.ir_version < 3 and not proto.opset_import:
         versions = {1}  # files that are older than the declaration
+    if not versions and not any(node.domain in ("", "ai.onnx") for node in proto.graph.node):
+        versions = {min(NEWEST_OPSET, onnx.defs.onnx_opset_version())}
     if len(versions) != 1:
         raise GraphError(
             f"[onnx] the model declares {len(versions)} versions {sorted(versions)} of its operators instead of one; "

@@ -12,6 +12,7 @@ from ascendsched.frontends.node import GraphTarget, NodeDef, Tensor, ValueType, 
 from ascendsched.frontends.onnx_attributes import attributes_of, constant_of
 from ascendsched.frontends.onnx_bodies import check_body
 from ascendsched.frontends.onnx_import import ModelImport
+from ascendsched.frontends.onnx_reference import OPERATORS, host_call
 from ascendsched.frontends.onnx_types import bodies_of, tensor_type
 
 if TYPE_CHECKING:
@@ -181,14 +182,18 @@ class Scope:
         op = op_type if is_default else f"{text(proto.domain)}::{op_type}"
         name = shared.unique_node_name(text(proto.name), op_type)
         where = f"[onnx] node '{name}' ({op})"
-        is_known = op in shared.known_ops or op in ADAPTERS or op == "Identity"
+        is_foreign = op in OPERATORS and op not in shared.known_ops
+        is_known = is_foreign or op in shared.known_ops or op in ADAPTERS or op == "Identity"
         if not is_known or (is_default and op not in _UNDECLARED and not shared.schemas.has(op)):
             shared.unknown.setdefault(op, []).append(name)
             return
         if is_default:
             shared.schemas.check(proto, where)
         try:
-            self._adapt_node(proto, op, name)
+            if is_foreign:
+                self._emit(host_call(proto, op, name, self, shared.domains), op)
+            else:
+                self._adapt_node(proto, op, name)
         except UnsupportedError as error:
             if shared.refused is None:
                 raise

@@ -182,6 +182,7 @@ Stats Executable::stats() {
           {"syncs", d(counters_.syncs)},
           {"nodes_resolved", d(context_.counters.resolved)},
           {"nodes_skipped", d(context_.counters.skipped)},
+          {"host_calls", d(context_.counters.host_calls)},
           {"tiling_hits", d(t.hits)},
           {"tiling_misses", d(t.misses)},
           {"tiling_evictions", d(t.evictions)},

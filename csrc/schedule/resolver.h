@@ -18,6 +18,7 @@ namespace asc {
 
 struct ResolveCounters {
   uint64_t resolved = 0, skipped = 0;  // nodes
+  uint64_t host_calls = 0;             // of callables outside the core
 };
 
 // What the levels of one executable share.
@@ -96,6 +97,7 @@ class Resolver {
   void check_size(const PlanNode& node, size_t i) const;
   void count_host_bytes(ValueId v, const HostTensor& value);  // throws OutOfMemoryError
   void compute_on_host(const PlanNode& node, NodeMemo& memo);
+  void call_out(const PlanNode& node);
   void tile(const PlanNode& node, NodeMemo& memo);
   std::shared_ptr<const Tiling> find_tiling(const PlanNode& node, const NodeMemo& memo, const DeviceOptions& options);
 

@@ -6,8 +6,6 @@ import warnings
 
 import pytest
 
-pytest.importorskip("onnx")
-
 from tests.suite.backend import cases, known_failures
 
 KNOWN = known_failures()

@@ -137,16 +137,25 @@ struct DynamicTiling : TilingOf<DynamicTiling> {
   int64_t count = 0;
 };
 
-Status launch_dynamic_quantize(const Task& task, void* const* slots, Worker&) {
-  const int64_t n = static_cast<const DynamicTiling*>(task.tiling)->count;
-  const float* x = task.input<float>(slots, 0);
+struct ByteScale {
+  float scale;
+  uint8_t zero;
+};
+
+ByteScale find_byte_scale(const float* x, int64_t n) {
   float low = 0, high = 0;  // the range holds zero
   for (int64_t i = 0; i < n; ++i) {
     low = x[i] < low ? x[i] : low;
     high = x[i] > high ? x[i] : high;
   }
   const float scale = high == low ? 1.0f : (high - low) / 255.0f;
-  const auto zero = saturate<uint8_t>(-low / scale, 0.0f);
+  return {scale, saturate<uint8_t>(-low / scale, 0.0f)};
+}
+
+Status launch_dynamic_quantize(const Task& task, void* const* slots, Worker&) {
+  const int64_t n = static_cast<const DynamicTiling*>(task.tiling)->count;
+  const float* x = task.input<float>(slots, 0);
+  const auto [scale, zero] = find_byte_scale(x, n);
   *task.output<float>(slots, 1) = scale;
   *task.output<uint8_t>(slots, 2) = zero;
   uint8_t* y = task.output<uint8_t>(slots, 0);
@@ -161,6 +170,13 @@ std::shared_ptr<const Tiling> tile_dynamic_quantize(const TilingContext& ctx) {
 }
 
 }  // namespace
+
+void round_to_bytes(const float* x, int64_t n, float* y) {
+  const auto [scale, zero] = find_byte_scale(x, n);
+  for (int64_t i = 0; i < n; ++i)
+    y[i] = static_cast<float>(int32_t{saturate<uint8_t>(x[i] / scale, zero)} - int32_t{zero}) * scale;
+}
+
 }  // namespace cpu
 
 void register_quantize_kernels(KernelRegistry& registry) {

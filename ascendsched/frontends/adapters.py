@@ -17,7 +17,7 @@ from ascendsched.frontends import adapters_old as old
 from ascendsched.frontends import adapters_quantized as quantized
 from ascendsched.frontends import adapters_simple as simple
 from ascendsched.frontends.adapters_einsum import einsum
-from ascendsched.frontends.adapters_recurrent import batch_first, scan
+from ascendsched.frontends.adapters_recurrent import batch_first, loop, scan
 from ascendsched.frontends.adapters_resize import resize_10, resize_11, resize_empty_inputs, upsample
 from ascendsched.frontends.node import AdapterContext, NodeDef, Tensor
 
@@ -235,6 +235,7 @@ ADAPTERS: dict[str, tuple[tuple[int, Adapter], ...]] = {
     "Hardmax": ((13, _flattening), (_EVERY_OPSET, simple.hardmax)),
     "LRN": ((_EVERY_OPSET, simple.local_response_norm),),
     "LSTM": ((7, old.drop("output_sequence")), (_EVERY_OPSET, batch_first)),
+    "Loop": ((_EVERY_OPSET, loop),),
     "LpNormalization": ((_EVERY_OPSET, simple.lp_normalization),),
     "LpPool": ((_EVERY_OPSET, simple.lp_pool),),
     "LogSoftmax": ((13, _flattening),),

@@ -59,6 +59,47 @@ def scan(node: NodeDef, ctx: AdapterContext) -> list[NodeDef]:
     return r.nodes
 
 
+def loop(node: NodeDef, ctx: AdapterContext) -> list[NodeDef] | None:
+    """Values that the body hands on unchanged are read from outside instead: nothing copies them, and weights among
+    them stay constants."""
+    body: onnx.GraphProto = node.attributes["body"]
+    check_body(node, body)
+    sources = {inner.output[0]: inner.input[0] for inner in body.node if inner.op_type == "Identity" and inner.output}
+    carried = range(len(node.inputs) - 2)
+    unchanged = [k for k in carried if _origin(body.output[1 + k].name, sources) == body.input[2 + k].name]
+    if not unchanged:
+        return None
+    import onnx
+
+    r = Replacement(node, ctx)
+    made = onnx.GraphProto()
+    made.CopyFrom(body)
+    del made.input[:], made.node[:], made.output[:]
+    made.input.extend(info for k, info in enumerate(body.input) if k - 2 not in unchanged)
+    made.output.extend(info for k, info in enumerate(body.output) if k - 1 not in unchanged)
+    for k in unchanged:
+        source = r.make("Identity", node.inputs[2 + k])  # the body may use the name for a value of its own
+        made.node.append(onnx.helper.make_node("Identity", [source], [body.input[2 + k].name]))
+        if node.outputs[k]:
+            r.make("Identity", source, output=node.outputs[k])
+    made.node.extend(body.node)
+    inputs = [name for k, name in enumerate(node.inputs) if k - 2 not in unchanged]
+    outputs = [name for k, name in enumerate(node.outputs) if k not in unchanged]
+    if not any(outputs):
+        return r.nodes
+    r.nodes.append(NodeDef("Loop", inputs, outputs, {**node.attributes, "body": made}, node.name))
+    return r.nodes
+
+
+def _origin(name: str, sources: dict[str, str]) -> str:
+    """Follow a name through the Identity nodes that produce it."""
+    for _ in range(len(sources)):
+        if name not in sources:
+            break
+        name = sources[name]
+    return name
+
+
 def _list_of(node: NodeDef, attribute: str, count: int) -> list[int]:
     values = node.attributes.get(attribute) or [0] * count
     if len(values) != count:

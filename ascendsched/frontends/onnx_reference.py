@@ -30,6 +30,7 @@ OPERATORS = frozenset(
         "Det",
         "MaxUnpool",
         "MelWeightMatrix",
+        "RoiAlign",
         "STFT",
         "TensorScatter",
         "TfIdfVectorizer",

@@ -25,10 +25,12 @@ template <typename Q>
 void widen(const Q* from, const Q* zeros, bool by_row, bool by_column, int64_t rows, int64_t columns, float* to) {
   for (int64_t i = 0; i < rows; ++i, from += columns, to += columns) {
     if (by_column) {
+#pragma omp simd
       for (int64_t j = 0; j < columns; ++j) to[j] = static_cast<float>(int32_t{from[j]} - int32_t{zeros[j]});
       continue;
     }
     const int32_t zero = zeros ? zeros[by_row ? i : 0] : 0;
+#pragma omp simd
     for (int64_t j = 0; j < columns; ++j) to[j] = static_cast<float>(int32_t{from[j]} - zero);
   }
 }

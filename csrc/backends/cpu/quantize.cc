@@ -2,7 +2,6 @@
 #include "backends/cpu/quantize.h"
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
 
 #include "backends/cpu/kernels.h"
@@ -26,23 +25,41 @@ void for_each_run(const ScaleBlocks& b, Row row) {
       row(first, b.inner, b.is_blocked ? (o * b.blocks() + a / b.block) * b.inner : a);
 }
 
-// Adding and taking away 1.5 * 2^23 rounds halves to even, for numbers that fit: others are clamped before.
-inline float round_even(float x) {
-  constexpr float kMagic = 12582912.0f;
-  return (x + kMagic) - kMagic;
+constexpr int64_t kRun = 512;  // elements of the buffers on the stack
+
+// y = x / scale, rounded and shifted, inside the range of Q but still floats; NaN becomes the lowest value. A scale for
+// each element where `scale_step` is 1. y may be x.
+template <typename Q>
+void quantize_floats(const float* x, const float* scale, int scale_step, float zero, float* y, int64_t n) {
+  constexpr float kLow = std::numeric_limits<Q>::lowest(), kHigh = std::numeric_limits<Q>::max();
+  const VecTable& v = vec_table();
+  const auto count = static_cast<size_t>(n);
+  (scale_step == 1 ? v.div.vv : v.div.vs)(x, scale, y, count);
+  v.round(y, y, count);
+  if (zero != 0) v.scale_shift(y, y, count, 1.0f, zero);
+#pragma omp simd
+  for (int64_t i = 0; i < n; ++i) {
+    const float z = y[i] > kLow ? y[i] : kLow;
+    y[i] = z < kHigh ? z : kHigh;
+  }
 }
 
-// NaN becomes the lowest value.
 template <typename Q>
-inline Q saturate(float x, float zero) {
-  constexpr float kLow = std::numeric_limits<Q>::lowest(), kHigh = std::numeric_limits<Q>::max();
-  constexpr float kBound = 4194304.0f;
-  x = x > -kBound ? x : -kBound;
-  x = x < kBound ? x : kBound;
-  x = round_even(x) + zero;
-  x = x > kLow ? x : kLow;
-  x = x < kHigh ? x : kHigh;
-  return static_cast<Q>(static_cast<int32_t>(x));
+void quantize_run(const float* x, const float* scale, float zero, Q* y, int64_t n) {
+  float buffer[kRun];
+  for (int64_t i = 0; i < n; i += kRun) {
+    const int64_t count = std::min(kRun, n - i);
+    quantize_floats<Q>(x + i, scale, 0, zero, buffer, count);
+#pragma omp simd
+    for (int64_t j = 0; j < count; ++j) y[i + j] = static_cast<Q>(static_cast<int32_t>(buffer[j]));
+  }
+}
+
+template <typename Q>
+Q quantize_one(float x, float scale, float zero) {
+  Q y;
+  quantize_run(&x, &scale, zero, &y, 1);
+  return y;
 }
 
 template <typename X, typename Q>
@@ -52,15 +69,22 @@ Status launch_quantize(const Task& task, void* const* slots, Worker&) {
   const float* scales = task.input<float>(slots, 1);
   const Q* zeros = task.has_input(slots, 2) ? task.input<Q>(slots, 2) : nullptr;
   Q* y = task.output<Q>(slots, 0);
+  const auto zero_of = [&](int64_t s) { return zeros ? static_cast<float>(zeros[s]) : 0.0f; };
   for_each_run(b, [&](int64_t first, int64_t n, int64_t s) {
-    if (b.is_blocked) {
+    if (b.is_blocked || b.inner == 1) {
+      const int64_t step = b.is_blocked ? 1 : 0;
       for (int64_t i = 0; i < n; ++i)
-        y[first + i] =
-            saturate<Q>(static_cast<float>(x[first + i]) / scales[s + i], zeros ? static_cast<float>(zeros[s + i]) : 0);
-      return;
+        y[first + i] = quantize_one<Q>(static_cast<float>(x[first + i]), scales[s + i * step], zero_of(s + i * step));
+    } else if constexpr (std::is_same_v<X, float>) {
+      quantize_run(x + first, scales + s, zero_of(s), y + first, n);
+    } else {
+      float wide[kRun];
+      for (int64_t i = 0; i < n; i += kRun) {
+        const int64_t count = std::min(kRun, n - i);
+        for (int64_t j = 0; j < count; ++j) wide[j] = static_cast<float>(x[first + i + j]);
+        quantize_run(wide, scales + s, zero_of(s), y + first + i, count);
+      }
     }
-    const float scale = scales[s], zero = zeros ? static_cast<float>(zeros[s]) : 0.0f;
-    for (int64_t i = 0; i < n; ++i) y[first + i] = saturate<Q>(static_cast<float>(x[first + i]) / scale, zero);
   });
   return Status::kOk;
 }
@@ -81,6 +105,7 @@ Status launch_dequantize(const Task& task, void* const* slots, Worker&) {
     }
     const float scale = scales[s];
     const Wide zero = zeros ? Wide{zeros[s]} : 0;
+#pragma omp simd
     for (int64_t i = 0; i < n; ++i) y[first + i] = static_cast<float>(Wide{x[first + i]} - zero) * scale;
   });
   return Status::kOk;
@@ -142,14 +167,13 @@ struct ByteScale {
   uint8_t zero;
 };
 
+// The range holds zero; NaN gives what it gives.
 ByteScale find_byte_scale(const float* x, int64_t n) {
-  float low = 0, high = 0;  // the range holds zero
-  for (int64_t i = 0; i < n; ++i) {
-    low = x[i] < low ? x[i] : low;
-    high = x[i] > high ? x[i] : high;
-  }
+  const VecTable& v = vec_table();
+  const float low = std::min(0.0f, v.min_of(x, static_cast<size_t>(n)));
+  const float high = std::max(0.0f, v.max_of(x, static_cast<size_t>(n)));
   const float scale = high == low ? 1.0f : (high - low) / 255.0f;
-  return {scale, saturate<uint8_t>(-low / scale, 0.0f)};
+  return {scale, quantize_one<uint8_t>(-low, scale, 0.0f)};
 }
 
 Status launch_dynamic_quantize(const Task& task, void* const* slots, Worker&) {
@@ -158,8 +182,7 @@ Status launch_dynamic_quantize(const Task& task, void* const* slots, Worker&) {
   const auto [scale, zero] = find_byte_scale(x, n);
   *task.output<float>(slots, 1) = scale;
   *task.output<uint8_t>(slots, 2) = zero;
-  uint8_t* y = task.output<uint8_t>(slots, 0);
-  for (int64_t i = 0; i < n; ++i) y[i] = saturate<uint8_t>(x[i] / scale, zero);
+  quantize_run(x, &scale, static_cast<float>(zero), task.output<uint8_t>(slots, 0), n);
   return Status::kOk;
 }
 
@@ -173,8 +196,9 @@ std::shared_ptr<const Tiling> tile_dynamic_quantize(const TilingContext& ctx) {
 
 void round_to_bytes(const float* x, int64_t n, float* y) {
   const auto [scale, zero] = find_byte_scale(x, n);
-  for (int64_t i = 0; i < n; ++i)
-    y[i] = static_cast<float>(int32_t{saturate<uint8_t>(x[i] / scale, zero)} - int32_t{zero}) * scale;
+  const auto count = static_cast<size_t>(n);
+  quantize_floats<uint8_t>(x, &scale, 0, static_cast<float>(zero), y, n);
+  vec_table().scale_shift(y, y, count, scale, -static_cast<float>(zero) * scale);
 }
 
 }  // namespace cpu

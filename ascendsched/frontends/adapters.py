@@ -15,6 +15,7 @@ from ascendsched.errors import GraphError, UnsupportedError
 from ascendsched.frontends import adapters_microsoft as microsoft
 from ascendsched.frontends import adapters_old as old
 from ascendsched.frontends import adapters_quantized as quantized
+from ascendsched.frontends import adapters_sequence as sequence
 from ascendsched.frontends import adapters_simple as simple
 from ascendsched.frontends.adapters_einsum import einsum
 from ascendsched.frontends.adapters_recurrent import batch_first, loop, scan
@@ -252,6 +253,14 @@ ADAPTERS: dict[str, tuple[tuple[int, Adapter], ...]] = {
     "Scan": ((9, old.scan_8), (_EVERY_OPSET, scan)),
     "Scatter": ((_EVERY_OPSET, _scatter),),
     "Selu": ((6, old.selu),),
+    "ConcatFromSequence": ((_EVERY_OPSET, sequence.concat),),
+    "SequenceAt": ((_EVERY_OPSET, sequence.at),),
+    "SequenceConstruct": ((_EVERY_OPSET, sequence.construct),),
+    "SequenceEmpty": ((_EVERY_OPSET, sequence.construct),),
+    "SequenceErase": ((_EVERY_OPSET, sequence.erase),),
+    "SequenceInsert": ((_EVERY_OPSET, sequence.insert),),
+    "SequenceLength": ((_EVERY_OPSET, sequence.length),),
+    "SplitToSequence": ((_EVERY_OPSET, sequence.split),),
     "Shrink": ((_EVERY_OPSET, simple.shrink),),
     "SimplifiedLayerNormalization": ((_EVERY_OPSET, microsoft.simplified_layer_norm),),
     "Slice": ((10, _slice),),

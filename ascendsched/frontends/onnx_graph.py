@@ -41,6 +41,7 @@ class Scope:
         self._outer = outer
         self._ids: dict[str, int] = {}
         self._constants: dict[str, Pending] = {}
+        self._sequences: dict[str, list[str]] = {}
         self._produced: set[str] = set()
         self._reads: set[str] = set()
         self._outputs = [output.name for output in proto.output]
@@ -73,6 +74,19 @@ class Scope:
             return ValueType(tensor.dtype, tensor.array.ndim)
         return self._shared.types.find(name)
 
+    def dims_of(self, name: str) -> list[int | None] | None:
+        tensor = self.constant_value(name)
+        return list(tensor.array.shape) if tensor is not None else self._shared.types.dims(name)
+
+    def sequence(self, name: str) -> list[str] | None:
+        scope: Scope | None = self
+        while scope is not None and name not in scope._sequences:
+            scope = scope._outer
+        return scope._sequences[name] if scope is not None else None
+
+    def set_sequence(self, name: str, elements: list[str]) -> None:
+        self._sequences[name] = elements
+
     def is_read(self, name: str) -> bool:
         return name in self._reads
 
@@ -101,6 +115,8 @@ class Scope:
         value = self._ids.get(name)
         if value is not None:
             return value
+        if self.sequence(name) is not None:
+            raise UnsupportedError(f"{reader} read '{name}', a sequence; only tensors are supported there")
         owner = self._owner(name)
         if owner is None:
             raise GraphError(f"{reader} read '{name}', which nothing produces; the file is damaged or incomplete")

@@ -55,13 +55,24 @@ class TypeTable:
     def __init__(self, model: onnx.ModelProto) -> None:
         self._model = model
         self._types: dict[str, ValueType] | None = None
+        self._dims: dict[str, list[int | None]] = {}
 
     def find(self, name: str) -> ValueType:
         """Return what is known of a value; a name that bodies use for different types is not known."""
         if self._types is None:
             self._types = {}
-            _collect(inferred(self._model).graph, self._types)
+            graph = inferred(self._model).graph
+            _collect(graph, self._types)
+            for info in (*graph.input, *graph.value_info, *graph.output):
+                if info.type.tensor_type.HasField("shape"):
+                    dims = info.type.tensor_type.shape.dim
+                    self._dims[info.name] = [dim.dim_value if dim.HasField("dim_value") else None for dim in dims]
         return self._types.get(name, _UNKNOWN)
+
+    def dims(self, name: str) -> list[int | None] | None:
+        """Return the dimensions that are known of a value of the model's own graph."""
+        self.find(name)
+        return self._dims.get(name)
 
 
 def inferred(model: onnx.ModelProto) -> onnx.ModelProto:

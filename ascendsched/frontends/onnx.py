@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 _Graph = TypeVar("_Graph", bound=GraphTarget)
 
 OLDEST_OPSET = 1
+_TOO_DEEP = "[onnx] the bodies of the model's nodes are nested too deep; flatten them"
 NEWEST_OPSET = 28  # every change of the operators up to here has its adapter, or needs none
 
 
@@ -67,7 +68,7 @@ def import_model(
         shared = ModelImport(proto, opset, ops, make_graph, TensorReader(folder, files, weights))
         graph = Scope(shared, proto.graph).build()
     except RecursionError:
-        raise GraphError("[onnx] the bodies of the model's nodes are nested too deep; flatten them") from None
+        raise GraphError(_TOO_DEEP) from None
     if shared.unknown:
         raise UnsupportedError(_unknown_operators(shared.unknown, opset))
     return cast(_Graph, graph)
@@ -99,7 +100,10 @@ def read_model(
     opset = _opset(proto)
     if proto.functions:
         proto = inlined(proto)
-    return expanded(proto, opset, lambda node: _is_own(node, known_ops)), folder, opset
+    try:
+        return expanded(proto, opset, lambda node: _is_own(node, known_ops)), folder, opset
+    except RecursionError:
+        raise GraphError(_TOO_DEEP) from None
 
 
 def _is_own(node: onnx.NodeProto, known_ops: frozenset[str]) -> bool:

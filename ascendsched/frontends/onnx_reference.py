@@ -67,8 +67,10 @@ def host_call(proto: onnx.NodeProto, op: str, name: str, ctx: AdapterContext, do
     copy.CopyFrom(proto)
     graph = onnx.GraphProto(name=name)
     graph.node.append(copy)
-    for names, infos in ((proto.input, graph.input), (proto.output, graph.output)):
-        infos.extend(onnx.ValueInfoProto(name=value) for value in dict.fromkeys(names) if value)
+    graph.input.extend(onnx.ValueInfoProto(name=value) for value in dict.fromkeys(proto.input) if value)
+    for value, elem_type in zip(proto.output, types, strict=True):
+        if value:
+            graph.output.append(onnx.helper.make_tensor_value_info(value, elem_type, None))
     model = onnx.ModelProto(ir_version=10, graph=graph)
     for domain, version in domains.items():
         model.opset_import.append(onnx.helper.make_opsetid(domain, version))
@@ -90,23 +92,26 @@ def _number(dtype: str) -> int:
 
 
 @lru_cache(maxsize=256)
-def _evaluator(payload: str) -> tuple[ReferenceEvaluator, list[str], list[str]]:
+def _evaluator(payload: str) -> tuple[ReferenceEvaluator, list[str], list[str], dict[str, Any]]:
     import onnx
     from onnx.reference import ReferenceEvaluator
 
     model = onnx.ModelProto()
     model.ParseFromString(base64.b64decode(payload))
     node = model.graph.node[0]
-    return ReferenceEvaluator(model), list(node.input), list(node.output)
+    to_dtype = onnx.helper.tensor_dtype_to_np_dtype
+    types = {info.name: to_dtype(info.type.tensor_type.elem_type) for info in model.graph.output}
+    return ReferenceEvaluator(model), list(node.input), list(node.output), types
 
 
 def _compute(payload: str, inputs: Sequence[Any]) -> list[Any]:
-    evaluator, names, outputs = _evaluator(payload)
+    evaluator, names, outputs, types = _evaluator(payload)
     feeds = {name: value for name, value in zip(names, inputs, strict=False) if name}
     with np.errstate(all="ignore"):
         results: Any = evaluator.run(None, feeds)
     by_name = dict(zip(evaluator.output_names, results, strict=True))
-    return [by_name[name] if name else None for name in outputs]
+    # The reference computes bfloat16 in float32.
+    return [np.asarray(by_name[name]).astype(types[name], copy=False) if name else None for name in outputs]
 
 
 host_calls.register(NAME, _compute)

@@ -13,11 +13,18 @@ from tests.suite.reversioned import pairs
 ort = pytest.importorskip("onnxruntime", reason="onnxruntime is the reference here")
 ort.set_default_logger_severity(4)
 
-# Refused by name, or judged otherwise on purpose; each with its reason.
-EXCEPTIONS = {
+# Operators that may be refused, and cases that onnxruntime does not judge; each with its reason.
+REFUSED = {
     "BatchNormalization": "training mode is refused by name",
+    "Bernoulli": "random results are refused by name",
     "Dropout": "training mode is refused by name",
+    "OptionalGetElement": "optionals are refused by name",
+    "OptionalHasElement": "optionals are refused by name",
 }
+UNJUDGED = {
+    "test_maxunpool_export_with_output_shape": "onnxruntime counts indices in the output shape, ONNX in the shape before",
+}
+ABSOLUTE = {"DFT": 1e-3}  # sums of hundreds, in float32 there
 
 
 def expected(case):
@@ -37,13 +44,13 @@ def test_older_form_gives_what_onnxruntime_gives(pair):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             wanted = expected(case)
-        if wanted is None or not all(isinstance(value, np.ndarray) for value in wanted):
+        if case.name in UNJUDGED or wanted is None or not all(isinstance(value, np.ndarray) for value in wanted):
             continue
         try:
             executable = asc.compile(case.model, mode="host", threads=1)
             got = list(executable.run(case.feeds).values())
         except NotImplementedError as refusal:
-            if pair[0] in EXCEPTIONS or "string" in str(refusal):
+            if pair[0] in REFUSED or "string" in str(refusal):
                 continue
             raise
         judged += 1
@@ -55,7 +62,8 @@ def test_older_form_gives_what_onnxruntime_gives(pair):
             else:
                 half = theirs.dtype.itemsize == 2
                 tolerance = 1e-2 if half else 1e-4
+                absolute = ABSOLUTE.get(pair[0], tolerance)
                 wide = [value.astype(np.float64) for value in (ours, theirs)]
-                np.testing.assert_allclose(*wide, rtol=tolerance, atol=tolerance, err_msg=case.name)
+                np.testing.assert_allclose(*wide, rtol=tolerance, atol=absolute, err_msg=case.name)
     if judged == 0:
         pytest.skip("onnxruntime takes none of the cases")

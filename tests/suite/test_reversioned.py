@@ -22,7 +22,7 @@ REFUSED = {
     "OptionalHasElement": "optionals are refused by name",
 }
 UNJUDGED = {
-    "test_maxunpool_export_with_output_shape": "onnxruntime counts indices in the output shape, ONNX in the shape before",
+    "test_maxunpool_export_with_output_shape": "onnxruntime counts in the output shape, ONNX in the one before",
 }
 ABSOLUTE = {"DFT": 1e-3}  # sums of hundreds, in float32 there
 

@@ -44,7 +44,7 @@ def lp_pool(node: NodeDef, ctx: AdapterContext) -> list[NodeDef]:
         raise UnsupportedError(f"{node.where()}: ceil_mode is not supported; pad the input instead")
     if power < 1:
         raise GraphError(f"{node.where()}: p is {power}, expected 1 or more; the file is damaged")
-    kernel = attributes["kernel_shape"]
+    kernel = attributes.get("kernel_shape", [])
     if len(kernel) < 1 or min(kernel) < 1 or np.prod(kernel, dtype=np.float64) > 1 << 24:
         raise GraphError(f"{node.where()}: kernel_shape {kernel} is empty or too large; the file is damaged")
     data = node.inputs[0]

@@ -28,7 +28,7 @@ def expanded(model: onnx.ModelProto, opset: int, keeps: Callable[[onnx.NodeProto
     want of a type or because its attributes are damaged, stays.
     """
     for _ in range(_MAX_ROUNDS):
-        nodes = [node for node in _all_nodes(model.graph) if _has_body(node, opset) and not keeps(node)]
+        nodes = [node for node in _all_nodes(model.graph) if not keeps(node) and _has_body(node, opset)]
         if not nodes:
             break
         grown = _with_functions(model, opset, keeps)
@@ -64,7 +64,7 @@ def _with_functions(model: onnx.ModelProto, opset: int, keeps: Callable[[onnx.No
     copy = onnx.ModelProto()
     copy.CopyFrom(model)
     for node in _all_nodes(copy.graph):
-        if not _has_body(node, opset) or keeps(node):
+        if keeps(node) or not _has_body(node, opset):
             continue
         function = _body_of(node, opset, types)
         if function is None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ascendsched.errors import GraphError, UnsupportedError
+from ascendsched.errors import AscendSchedError, GraphError, UnsupportedError
 from ascendsched.frontends.adapters import ADAPTERS, adapt
 from ascendsched.frontends.node import GraphTarget, NodeDef, Tensor, ValueType, text
 from ascendsched.frontends.onnx_attributes import attributes_of, constant_of
@@ -220,7 +220,17 @@ class Scope:
         attributes = attributes_of(proto, self._shared.reader, where)
         outputs = [out if self._is_needed(op, i, out) else "" for i, out in enumerate(proto.output)]
         node = NodeDef(op, list(proto.input), outputs, attributes, name)
-        for adapted in adapt(node, self):
+        has_schema = self._shared.schemas.has(op)
+        try:
+            nodes = adapt(node, self)
+        except (IndexError, KeyError, TypeError, ValueError) as error:
+            if has_schema or isinstance(error, AscendSchedError):  # whose shape was checked
+                raise
+            raise GraphError(
+                f"{where}: {len(proto.input)} inputs, {len(proto.output)} outputs and attributes {sorted(attributes)} "
+                "do not fit the operator; the file is damaged"
+            ) from None
+        for adapted in nodes:
             self._emit(adapted, op)
 
     def _is_needed(self, op: str, index: int, output: str) -> bool:

@@ -170,3 +170,16 @@ def test_scales_that_do_not_fit_are_refused():
     )
     with pytest.raises(asc.GraphError, match=r"\[infer_shape\] QuantizeLinear 'q': scale \[4\] for axis 1 of"):
         asc.compile(h.make_model(graph, opset_imports=[h.make_opsetid("", 21)], ir_version=10), threads=1)
+
+
+@pytest.mark.parametrize("op", ["DynamicQuantizeLSTM", "FusedMatMul", "QLinearAdd", "SkipLayerNormalization", "Gelu"])
+@pytest.mark.parametrize("inputs", [[], ["x"]])
+def test_foreign_nodes_with_too_few_operands_are_refused(op, inputs):
+    node = h.make_node(op, inputs, ["y"], name="n", domain="com.microsoft", axis=3)
+    x = h.make_tensor_value_info("x", onnx.TensorProto.FLOAT, [2, 3])
+    graph = h.make_graph([node], "g", [x], [h.make_empty_tensor_value_info("y")])
+    opsets = [h.make_opsetid("", 21), h.make_opsetid("com.microsoft", 1)]
+    if op == "Gelu" and inputs:
+        return
+    with pytest.raises(asc.AscendSchedError, match="'n"):
+        asc.compile(h.make_model(graph, opset_imports=opsets, ir_version=10), threads=1)

@@ -68,6 +68,10 @@ class Options:
         Whether nodes remember their last inputs, so that only what changed is resolved again.
     onednn
         Whether kernels may use oneDNN.
+    pipeline_workers
+        Threads of host mode that make tilings ahead of the device, with one that places memory and one that launches:
+        1 to 14. 0: all on the launching thread. -1: pipelined where measured costs say that it is faster
+        (`Executable.explain`). Runs that execute on the caller's thread are never pipelined.
     """
 
     tiling_cache_bytes: int = 32 << 20
@@ -75,9 +79,15 @@ class Options:
     memory_limit_bytes: int = field(default_factory=default_memory_limit)
     memo: bool = True
     onednn: bool = True
+    pipeline_workers: int = -1
 
     def __post_init__(self) -> None:
+        workers = self.pipeline_workers
+        if not isinstance(workers, int) or isinstance(workers, bool) or not -1 <= workers <= 14:
+            raise PlanError(f"[options] pipeline_workers: {workers!r}; expected -1 (automatic) to 14")
         for setting in fields(self):
+            if setting.name == "pipeline_workers":
+                continue
             value = getattr(self, setting.name)
             kind = bool if isinstance(setting.default, bool) else int
             if not isinstance(value, kind) or not 0 <= value < 1 << 63:

@@ -233,6 +233,7 @@ Stats Executable::stats() {
           {"syncs", d(counters_.syncs)},
           {"nodes_resolved", d(context_.counters.resolved)},
           {"nodes_skipped", d(context_.counters.skipped)},
+          {"host_calls", d(context_.counters.host_calls)},
           {"tiling_hits", d(context_.counters.tiling_hits)},
           {"tiling_misses", d(context_.counters.tiling_misses)},
           {"tiling_bypasses", d(context_.counters.tiling_bypasses)},

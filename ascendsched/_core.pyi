@@ -69,6 +69,7 @@ def compile(
     tiling_cache_bytes: int,
     schedule_cache_bytes: int,
     memo: bool,
+    fuse: bool,
     use_onednn: bool,
     normalize: Callable[[str, str, Any], Array],
 ) -> Executable: ...

@@ -38,6 +38,8 @@ void insert_result_copies(LevelBuilder& b);
 // classify.cc: host values by need; roots of views.
 void classify(LevelBuilder& b);
 void find_roots(LevelBuilder& b);
+// fuse.cc: operators that become one task.
+void fuse(LevelBuilder& b);
 // segments.cc: levels, segments, slots, lifetimes.
 std::vector<Segment> cut_segments(LevelBuilder& b);
 

@@ -1,0 +1,59 @@
+// A run of element-wise operators as one loop: rows of the result, in tiles that stay in the first-level cache, each
+// going through all steps before the next one is touched.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "backends/cpu/broadcast.h"
+#include "backends/cpu/element_step.h"
+
+namespace asc::cpu {
+
+class ElementProgram {
+ public:
+  // Appends an operand tensor or one step; returns its number. All operands come before the first step. `inputs` holds
+  // numbers, negative ones for absent inputs.
+  int add_operand(uint32_t table_index, const Shape& shape);
+  int add_step(const ElementStep& step, const int* inputs, int count);
+  // The last step makes the result. All steps have its shape, which is not empty; operands broadcast to it. Nothing is
+  // added afterwards.
+  void finish(const Shape& result);
+
+  // Operands are read through `table`; `y` may be an operand of the same shape as the result, but must not overlap
+  // others.
+  void run(void* const* table, float* y) const;
+
+  size_t bytes() const;
+
+ private:
+  static constexpr size_t kTile = 256;  // elements
+  static constexpr int kMaxOperands = 48, kMaxTemporaries = 24;
+
+  enum class Form : uint8_t { kUnary, kParam, kBinary, kClip };
+  struct Step {
+    Form form = Form::kUnary;
+    int16_t in[3] = {-1, -1, -1};  // registers: operands, then temporaries
+    int16_t out = -1;              // temporary; -1: the result
+    VecTable::Unary unary = nullptr;
+    VecTable::ParamUnary param = nullptr;
+    VecTable::Binary binary = nullptr;
+    float p = 0, q = 0;
+    ElementStep source;
+  };
+
+  void choose_forms();
+  void assign_temporaries();
+  void run_tile(const float* const* registers, float (*temporaries)[kTile], float* y, size_t n) const;
+
+  std::vector<uint32_t> operands_;  // in the table
+  std::vector<Shape> shapes_;       // of the operands, until finish
+  std::vector<Step> steps_;
+  size_t row_size_ = 0, row_count_ = 0;
+  int outer_rank_ = 0, temporary_count_ = 0;
+  int64_t outer_dims_[kMaxRank] = {};
+  std::vector<int64_t> strides_;   // kMaxRank per operand, outer dimensions
+  std::vector<char> is_repeated_;  // by operand: stands still inside a row
+};
+
+}  // namespace asc::cpu

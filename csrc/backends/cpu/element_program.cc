@@ -85,31 +85,35 @@ void ElementProgram::assign_temporaries() {
   }
 }
 
-void ElementProgram::run_tile(const float* const* registers, float (*temporaries)[kTile], float* y, size_t n) const {
-  for (const Step& s : steps_) {
-    float* to = s.out < 0 ? y : temporaries[s.out];
-    switch (s.form) {
-      case Form::kUnary:
-        s.unary(registers[s.in[0]], to, n);
-        break;
-      case Form::kParam:
-        s.param(registers[s.in[0]], to, n, s.p, s.q);
-        break;
-      case Form::kBinary:
-        s.binary(registers[s.in[0]], registers[s.in[1]], to, n);
-        break;
-      case Form::kClip: {
-        constexpr float kInfinity = std::numeric_limits<float>::infinity();
-        const float low = s.in[1] < 0 ? -kInfinity : *registers[s.in[1]];
-        const float high = s.in[2] < 0 ? kInfinity : *registers[s.in[2]];
-        s.param(registers[s.in[0]], to, n, low, high);
-        break;
-      }
+void ElementProgram::run_step(const Step& s, const float* const* registers, float* to, size_t n) const {
+  switch (s.form) {
+    case Form::kUnary:
+      s.unary(registers[s.in[0]], to, n);
+      break;
+    case Form::kParam:
+      s.param(registers[s.in[0]], to, n, s.p, s.q);
+      break;
+    case Form::kBinary:
+      s.binary(registers[s.in[0]], registers[s.in[1]], to, n);
+      break;
+    case Form::kClip: {
+      constexpr float kInfinity = std::numeric_limits<float>::infinity();
+      const float low = s.in[1] < 0 ? -kInfinity : *registers[s.in[1]];
+      const float high = s.in[2] < 0 ? kInfinity : *registers[s.in[2]];
+      s.param(registers[s.in[0]], to, n, low, high);
+      break;
     }
   }
 }
 
+void ElementProgram::run_whole(void* const* table, float* y) const {
+  const float* registers[3];
+  for (size_t i = 0; i < operands_.size(); ++i) registers[i] = static_cast<const float*>(table[operands_[i]]);
+  run_step(steps_[0], registers, y, row_size_);
+}
+
 void ElementProgram::run(void* const* table, float* y) const {
+  if (steps_.size() == 1 && row_count_ == 1) return run_whole(table, y);
   alignas(kAlignment) float temporaries[kMaxTemporaries][kTile];
   const float* registers[kMaxOperands + kMaxTemporaries];
   const float* row[kMaxOperands];
@@ -120,7 +124,8 @@ void ElementProgram::run(void* const* table, float* y) const {
   for (size_t r = 0; r < row_count_; ++r, y += row_size_) {
     for (size_t begin = 0; begin < row_size_; begin += kTile) {
       for (size_t i = 0; i < count; ++i) registers[i] = is_repeated_[i] ? row[i] : row[i] + begin;
-      run_tile(registers, temporaries, y + begin, row_size_ - begin < kTile ? row_size_ - begin : kTile);
+      const size_t n = row_size_ - begin < kTile ? row_size_ - begin : kTile;
+      for (const Step& s : steps_) run_step(s, registers, s.out < 0 ? y + begin : temporaries[s.out], n);
     }
     for (int d = outer_rank_ - 1; d >= 0; --d) {
       const bool wraps = ++position[d] == outer_dims_[d];

@@ -44,7 +44,8 @@ class ElementProgram {
 
   void choose_forms();
   void assign_temporaries();
-  void run_tile(const float* const* registers, float (*temporaries)[kTile], float* y, size_t n) const;
+  void run_whole(void* const* table, float* y) const;  // one step, one row
+  inline void run_step(const Step& s, const float* const* registers, float* to, size_t n) const;
 
   std::vector<uint32_t> operands_;  // in the table
   std::vector<Shape> shapes_;       // of the operands, until finish

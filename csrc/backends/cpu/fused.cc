@@ -20,6 +20,7 @@ constexpr size_t kMaxTable = 1 + kMaxFusedInputs + 3 * kMaxFusedSteps;
 struct Unit {
   std::shared_ptr<const Tiling> inner;  // null: a program
   ElementProgram program;
+  Task task;                           // of the inner tiling; its node is unknown
   std::vector<uint32_t> operands;      // table indices: inputs, result, workspace, packed, extent
   std::vector<ValueId> packed_inputs;  // inputs of the fused node that the unit's inputs are; kNoValue for others
   size_t packed_offset = 0;
@@ -57,13 +58,8 @@ Status launch_fused(const Task& task, void* const* slots, Worker& worker) {
       u.program.run(table, static_cast<float*>(table[u.operands[0]]));
       continue;
     }
-    Task inner = task;
-    inner.launch = u.inner->launch;
-    inner.tiling = u.inner.get();
-    inner.operands = u.operands.data();
-    inner.input_count = static_cast<uint16_t>(u.operands.size() - 1 - kExtraOperands);
-    const Status status = inner.launch(inner, table, worker);
-    if (status != Status::kOk) return status;
+    const Status status = u.task.launch(u.task, table, worker);
+    if (__builtin_expect(status != Status::kOk, 0)) return status;
   }
   return Status::kOk;
 }
@@ -205,6 +201,11 @@ class Builder {
     unit.inner = tile(inner);
     unit.operands.push_back(result_index(step));
     add_memory(&unit);
+    unit.task.launch = unit.inner->launch;
+    unit.task.tiling = unit.inner.get();
+    unit.task.operands = unit.operands.data();  // stays where it is when the unit is moved
+    unit.task.input_count = static_cast<uint16_t>(unit.operands.size() - 1 - kExtraOperands);
+    unit.task.output_count = 1;
     const char* text = unit.inner->implementation;
     append_unit(std::move(unit), text);
   }

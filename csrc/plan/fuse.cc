@@ -189,14 +189,16 @@ class Fuser {
   // The body of the group; sets the node's inputs.
   std::shared_ptr<Graph> find_body(const std::vector<int>& group, PlanNode& fused) {
     auto body = std::make_shared<FusedBody>();
+    std::vector<PlanNode> steps;
+    for (int n : group) steps.push_back(simplified(b_.nodes[n]));
     std::vector<ValueId> ids(b_.values.size(), kNoValue);
     const auto is_inside = [&](ValueId v) {
       return producer_[v] >= 0 && std::binary_search(group.begin(), group.end(), producer_[v]);
     };
-    for (int n : group)
-      for (size_t i = 0; i < b_.nodes[n].node.inputs.size(); ++i) {
-        const ValueId v = b_.nodes[n].node.inputs[i];
-        if (v == kNoValue || ids[v] != kNoValue || is_read_on_host(b_.nodes[n], i) || is_inside(v)) continue;
+    for (const PlanNode& step : steps)
+      for (size_t i = 0; i < step.node.inputs.size(); ++i) {
+        const ValueId v = step.node.inputs[i];
+        if (v == kNoValue || ids[v] != kNoValue || is_read_on_host(step, i) || is_inside(v)) continue;
         ids[v] = body->add_value({});
         body->add_input(ids[v]);
         if (b_.values[v].constant) fused.constant_inputs |= uint64_t{1} << fused.node.inputs.size();
@@ -205,9 +207,29 @@ class Fuser {
       }
     for (int n : group) ids[b_.nodes[n].node.outputs[0]] = body->add_value({});
     body->add_output(ids[b_.nodes[group.back()].node.outputs[0]]);
-    for (int n : group) body->add_node(make_step(b_.nodes[n], ids, *body));
-    for (int n : group) body->ops.push_back(b_.nodes[n].op);
+    for (const PlanNode& step : steps) body->add_node(make_step(step, ids, *body));
+    for (const PlanNode& step : steps) body->ops.push_back(step.op);
     return share(std::move(body));
+  }
+
+  // The value of a constant that is one number; 0 for everything else.
+  float constant_number(ValueId v) const {
+    const HostTensor* c = v == kNoValue ? nullptr : b_.values[v].constant.get();
+    return c && c->dtype == DType::kFloat32 && c->shape.rank() == 0 ? *c->as<float>() : 0.0f;
+  }
+
+  // The simplest spelling: kernels then need not know what a constant holds.
+  PlanNode simplified(const PlanNode& p) const {
+    PlanNode s = p;
+    if (p.node.op == "Pow" && constant_number(p.node.inputs[1]) == 2.0f) {
+      s.op = OpRegistry::instance().find("Mul");
+      s.node.inputs[1] = s.node.inputs[0];
+    } else if (p.node.op == "Div" && constant_number(p.node.inputs[0]) == 1.0f) {
+      s.op = OpRegistry::instance().find("Reciprocal");
+      s.node.inputs.erase(s.node.inputs.begin());
+    }
+    s.node.op = s.op->name;
+    return s;
   }
 
   Node make_step(const PlanNode& p, const std::vector<ValueId>& ids, Graph& body) const {

@@ -6,6 +6,7 @@
 
 #include "backends/cpu/device.h"
 #include "backends/cpu/element_program.h"
+#include "backends/cpu/fused_norm.h"
 #include "backends/cpu/kernels.h"
 #include "backends/cpu/tiling_base.h"
 #include "base/hash.h"
@@ -17,9 +18,13 @@ namespace {
 // The table of a launch: absent operand, inputs, results of steps, then a workspace and a packed entry per unit.
 constexpr size_t kMaxTable = 1 + kMaxFusedInputs + 3 * kMaxFusedSteps;
 
+enum class UnitKind : uint8_t { kProgram, kNorm, kKernel };
+
 struct Unit {
-  std::shared_ptr<const Tiling> inner;  // null: a program
+  UnitKind kind = UnitKind::kProgram;
   ElementProgram program;
+  NormRows norm;
+  std::shared_ptr<const Tiling> inner;
   Task task;                           // of the inner tiling; its node is unknown
   std::vector<uint32_t> operands;      // table indices: inputs, result, workspace, packed, extent
   std::vector<ValueId> packed_inputs;  // inputs of the fused node that the unit's inputs are; kNoValue for others
@@ -54,8 +59,12 @@ Status launch_fused(const Task& task, void* const* slots, Worker& worker) {
   for (const FusedTiling::Place& p : t.in_packed) table[p.index] = at(const_cast<void*>(task.packed(slots)), p.offset);
   for (const FusedTiling::Place& p : t.in_result) table[p.index] = task.output<void>(slots, 0);
   for (const Unit& u : t.units) {
-    if (!u.inner) {
+    if (u.kind == UnitKind::kProgram) {
       u.program.run(table, static_cast<float*>(table[u.operands[0]]));
+      continue;
+    }
+    if (u.kind == UnitKind::kNorm) {
+      u.norm.run(table, static_cast<float*>(table[u.operands[0]]));
       continue;
     }
     const Status status = u.task.launch(u.task, table, worker);
@@ -88,10 +97,16 @@ class Builder {
 
   std::shared_ptr<const Tiling> build() {
     if (count_of(ctx_.output(0)) == 0) return create_empty_tiling();
+    norms_ = find_norms(body_, shapes_);
     find_roots();
     place_values();
-    for (size_t i = 0; i < steps_; ++i)
-      if (root_[i] == i) is_element_[i] ? add_program(i) : add_anchor(i);
+    for (size_t i = 0; i < steps_; ++i) {
+      if (root_[i] != i) continue;
+      if (const FoundNorm* norm = norm_of(i))
+        add_norm(*norm);
+      else
+        is_element_[i] ? add_program(i) : add_kernel(i);
+    }
     tiling_->workspace_bytes += inner_workspace_;
     tiling_->launch = launch_fused;
     tiling_->text = "fused (" + tiling_->text + ")";
@@ -107,18 +122,26 @@ class Builder {
   static uint32_t table_index(ValueId v) { return static_cast<uint32_t>(v + 1); }
   uint32_t result_index(size_t step) const { return static_cast<uint32_t>(1 + inputs_ + step); }
 
+  const FoundNorm* norm_of(size_t step) const {
+    for (const FoundNorm& n : norms_)
+      if ((n.members >> step) & 1u) return &n;
+    return nullptr;
+  }
+
   // The last step of the unit that each step belongs to. An element-wise step belongs to the only unit that reads it,
   // where that is a program of the same shape: otherwise it is a unit's last step, and its result is stored.
   void find_roots() {
     size_t
         reader[kMaxFusedSteps];  // root of the units that read the step; steps_: several, or none that can take it in
     for (size_t i = 0; i < steps_; ++i) {
-      is_element_[i] = find_element_step(body_.step(i), &element_[i]);
+      is_element_[i] = !norm_of(i) && find_element_step(body_.step(i), &element_[i]);
       reader[i] = kUnread;
     }
     for (size_t i = steps_; i-- > 0;) {
       const bool joins = is_element_[i] && reader[i] < steps_;
       root_[i] = joins ? reader[i] : i;
+      const FoundNorm* norm = norm_of(i);
+      if (norm) root_[i] = norm->last;
       for (ValueId v : body_.step(i).inputs) {
         if (!is_step(v)) continue;
         size_t& r = reader[step_of(v)];
@@ -152,7 +175,7 @@ class Builder {
       for (size_t k = 0; k < body_.step(i).inputs.size(); ++k) {
         if (body_.step(i).inputs[k] != v) continue;
         if (root_[i] != by) return false;
-        if (is_element_[by]) continue;
+        if (is_element_[by] || norm_of(by)) continue;
         const std::string& op = body_.step(i).op;
         if (k != 0 || (op != "Softmax" && op != "LogSoftmax" && op != "LayerNormalization" && op != "RMSNormalization"))
           return false;
@@ -183,10 +206,26 @@ class Builder {
   }
   bool is_outside(ValueId v, size_t root) const { return v != kNoValue && (!is_step(v) || root_[step_of(v)] != root); }
 
-  void add_anchor(size_t step) {
+  void add_norm(const FoundNorm& found) {
+    const Shape& x = shapes_[found.x];
+    Unit unit;
+    unit.kind = UnitKind::kNorm;
+    unit.norm.is_rms = found.is_rms;
+    unit.norm.x = table_index(found.x);
+    unit.norm.epsilon = table_index(found.epsilon);
+    unit.norm.scale = table_index(found.scale);
+    unit.norm.bias = table_index(found.bias);
+    unit.norm.rows = static_cast<size_t>(x.span_of(0, x.rank() - 1));
+    unit.norm.n = static_cast<size_t>(x[x.rank() - 1]);
+    unit.operands = {result_index(found.last)};
+    append_unit(std::move(unit), "vector:norm");
+  }
+
+  void add_kernel(size_t step) {
     const StepOperands in(body_, step, shapes_);
     const DType type = DType::kFloat32;
     Unit unit;
+    unit.kind = UnitKind::kKernel;
     uint64_t constants = 0;
     for (size_t i = 0; i < body_.step(step).inputs.size(); ++i) {
       const ValueId v = body_.step(step).inputs[i];
@@ -264,6 +303,7 @@ class Builder {
   const size_t inputs_, steps_;
   const std::shared_ptr<FusedTiling> tiling_;
   Shape shapes_[kMaxFusedInputs + kMaxFusedSteps];
+  std::vector<FoundNorm> norms_;
   ElementStep element_[kMaxFusedSteps];
   bool is_element_[kMaxFusedSteps] = {};
   size_t root_[kMaxFusedSteps] = {};

@@ -99,6 +99,10 @@ std::vector<std::string> find_dynamic_reasons(const LevelBuilder& b, const Plan&
 std::shared_ptr<const Plan> compile_level(LevelBuilder& b) {
   init_values(b);
   infer_types_and_fold(b);
+  skip_identities(b);
+  prune(b);
+  move_transposes(b);
+  skip_identities(b);
   prune(b);
   classify(b);
   fuse(b);

@@ -14,47 +14,10 @@ namespace {
 enum class Role : uint8_t { kNone, kElementwise, kRows, kProduct };
 
 Role role_of(const PlanNode& p) {
-  static const std::set<std::string> kElementwise = {"Abs",
-                                                     "Add",
-                                                     "Ceil",
-                                                     "Celu",
-                                                     "Clip",
-                                                     "Cos",
-                                                     "Div",
-                                                     "Elu",
-                                                     "Erf",
-                                                     "Exp",
-                                                     "Floor",
-                                                     "Gelu",
-                                                     "Log",
-                                                     "LeakyRelu",
-                                                     "Max",
-                                                     "Min",
-                                                     "Mish",
-                                                     "Mul",
-                                                     "HardSigmoid",
-                                                     "HardSwish",
-                                                     "Neg",
-                                                     "Pow",
-                                                     "Relu",
-                                                     "Reciprocal",
-                                                     "Round",
-                                                     "Selu",
-                                                     "PRelu",
-                                                     "Sign",
-                                                     "Sigmoid",
-                                                     "Sin",
-                                                     "Softplus",
-                                                     "Sqrt",
-                                                     "Sub",
-                                                     "Softsign",
-                                                     "Swish",
-                                                     "Tanh",
-                                                     "ThresholdedRelu"};
   static const std::set<std::string> kRows = {"Softmax", "LogSoftmax", "LayerNormalization", "RMSNormalization",
                                               "ReduceMean"};
   static const std::set<std::string> kProducts = {"MatMul", "Gemm", "Conv"};
-  if (kElementwise.count(p.node.op)) return Role::kElementwise;
+  if (is_element_wise(p.node.op)) return Role::kElementwise;
   if (kRows.count(p.node.op)) return Role::kRows;
   return kProducts.count(p.node.op) ? Role::kProduct : Role::kNone;
 }
@@ -286,6 +249,47 @@ class Fuser {
 };
 
 }  // namespace
+
+bool is_element_wise(const std::string& op) {
+  static const std::set<std::string> kNames = {"Abs",
+                                               "Add",
+                                               "Ceil",
+                                               "Celu",
+                                               "Clip",
+                                               "Cos",
+                                               "Div",
+                                               "Elu",
+                                               "Erf",
+                                               "Exp",
+                                               "Floor",
+                                               "Gelu",
+                                               "Log",
+                                               "LeakyRelu",
+                                               "Max",
+                                               "Min",
+                                               "Mish",
+                                               "Mul",
+                                               "HardSigmoid",
+                                               "HardSwish",
+                                               "Neg",
+                                               "Pow",
+                                               "Relu",
+                                               "Reciprocal",
+                                               "Round",
+                                               "Selu",
+                                               "PRelu",
+                                               "Sign",
+                                               "Sigmoid",
+                                               "Sin",
+                                               "Softplus",
+                                               "Sqrt",
+                                               "Sub",
+                                               "Softsign",
+                                               "Swish",
+                                               "Tanh",
+                                               "ThresholdedRelu"};
+  return kNames.count(op) != 0;
+}
 
 void fuse(LevelBuilder& b) {
   if (b.options->fuse) Fuser(b).run();

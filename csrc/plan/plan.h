@@ -98,7 +98,7 @@ using FoldFn = std::function<std::vector<HostTensor>(const PlanNode&, const std:
 struct CompileOptions {
   FoldFn fold;
   size_t fold_limit_bytes = size_t{64} << 20;  // larger results stay nodes
-  bool fuse = true;                            // make operators that only each other reads one task
+  bool fuse = true;  // make operators one task where only they read what is between, move transpositions
 };
 
 // Sorts and checks the graph, infers types, folds constants, drops dead nodes, classifies values, cuts segments.

@@ -9,7 +9,8 @@ DType fused_type(const Node&, const std::vector<DType>&, int) { return DType::kF
 
 void infer_fused(InferContext& ctx) {
   const FusedBody& body = fused_body(ctx.node());
-  Shape shapes[kMaxFusedInputs + kMaxFusedSteps];
+  FusedShapes room(body);
+  Shape* shapes = room.data();
   for (size_t i = 0; i < body.input_count(); ++i) shapes[i] = ctx.input(static_cast<int>(i));
   infer_fused_steps(ctx, body, shapes);
   ctx.set_output(0, shapes[body.input_count() + body.step_count() - 1]);

@@ -2,6 +2,8 @@
 // makes them out of checked nodes. Models cannot name them: the registry does not know the operator.
 #pragma once
 
+#include <new>
+#include <type_traits>
 #include <vector>
 
 #include "ops/op.h"
@@ -27,6 +29,19 @@ struct FusedBody : Graph {
 // The operator of fused nodes, named "Fused".
 const Op& fused_op();
 const FusedBody& fused_body(const Node& node);
+
+// Room for the shapes of all values of a body but its constants, of which only those are written that exist.
+class FusedShapes {
+ public:
+  explicit FusedShapes(const FusedBody& body) {
+    for (size_t i = 0; i < body.input_count() + body.step_count(); ++i) new (data() + i) Shape();
+  }
+  Shape* data() { return reinterpret_cast<Shape*>(bytes_); }
+
+ private:
+  static_assert(std::is_trivially_destructible_v<Shape> && std::is_trivially_copyable_v<Shape>);
+  alignas(Shape) unsigned char bytes_[(kMaxFusedInputs + kMaxFusedSteps) * sizeof(Shape)];
+};
 
 // Shapes of all values of the body but its constants, which the caller holds: `shapes` has input_count() + step_count()
 // elements, of which the inputs are set. Throws GraphError and UnsupportedError with the fused node's name.

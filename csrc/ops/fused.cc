@@ -32,7 +32,7 @@ const Op& fused_op() {
 }
 
 const FusedBody& fused_body(const Node& node) {
-  return static_cast<const FusedBody&>(*node.attributes.get_graph("body"));
+  return static_cast<const FusedBody&>(*std::get<std::shared_ptr<Graph>>(node.attributes.all().front().data));
 }
 
 StepOperands::StepOperands(const FusedBody& body, size_t step, const Shape* all) {

@@ -106,20 +106,12 @@ void ElementProgram::run_step(const Step& s, const float* const* registers, floa
   }
 }
 
-void ElementProgram::run_whole(void* const* table, float* y) const {
-  const float* registers[3];
-  for (size_t i = 0; i < operands_.size(); ++i) registers[i] = static_cast<const float*>(table[operands_[i]]);
-  run_step(steps_[0], registers, y, row_size_);
-}
-
-void ElementProgram::run(void* const* table, float* y) const {
-  if (steps_.size() == 1 && row_count_ == 1) return run_whole(table, y);
+void ElementProgram::run(const float** row, float* y) const {
+  const size_t count = operands_.size();
+  if (steps_.size() == 1 && row_count_ == 1) return run_step(steps_[0], row, y, row_size_);
   alignas(kAlignment) float temporaries[kMaxTemporaries][kTile];
   const float* registers[kMaxOperands + kMaxTemporaries];
-  const float* row[kMaxOperands];
   int64_t position[kMaxRank] = {};
-  const size_t count = operands_.size();
-  for (size_t i = 0; i < count; ++i) row[i] = static_cast<const float*>(table[operands_[i]]);
   for (int i = 0; i < temporary_count_; ++i) registers[count + static_cast<size_t>(i)] = temporaries[i];
   for (size_t r = 0; r < row_count_; ++r, y += row_size_) {
     for (size_t begin = 0; begin < row_size_; begin += kTile) {

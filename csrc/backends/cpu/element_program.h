@@ -20,9 +20,13 @@ class ElementProgram {
   // added afterwards.
   void finish(const Shape& result);
 
-  // Operands are read through `table`; `y` may be an operand of the same shape as the result, but must not overlap
-  // others.
-  void run(void* const* table, float* y) const;
+  // Operands are `at(table_index)`; `y` may be an operand of the same shape as the result, but must not overlap others.
+  template <typename At>
+  void run(const At& at, float* y) const {
+    const float* rows[kMaxOperands];
+    for (size_t i = 0; i < operands_.size(); ++i) rows[i] = static_cast<const float*>(at(operands_[i]));
+    run(static_cast<const float**>(rows), y);
+  }
 
   size_t bytes() const;
 
@@ -44,7 +48,7 @@ class ElementProgram {
 
   void choose_forms();
   void assign_temporaries();
-  void run_whole(void* const* table, float* y) const;  // one step, one row
+  void run(const float** rows, float* y) const;  // `rows` by operand, spent
   inline void run_step(const Step& s, const float* const* registers, float* to, size_t n) const;
 
   std::vector<uint32_t> operands_;  // in the table

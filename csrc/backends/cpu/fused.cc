@@ -60,17 +60,34 @@ Status launch_fused(const Task& task, void* const* slots, Worker& worker) {
   for (const FusedTiling::Place& p : t.in_result) table[p.index] = task.output<void>(slots, 0);
   for (const Unit& u : t.units) {
     if (u.kind == UnitKind::kProgram) {
-      u.program.run(table, static_cast<float*>(table[u.operands[0]]));
+      u.program.run([&](uint32_t i) { return table[i]; }, static_cast<float*>(table[u.operands[0]]));
       continue;
     }
     if (u.kind == UnitKind::kNorm) {
-      u.norm.run(table, static_cast<float*>(table[u.operands[0]]));
+      u.norm.run([&](uint32_t i) { return table[i]; }, static_cast<float*>(table[u.operands[0]]));
       continue;
     }
     const Status status = u.task.launch(u.task, table, worker);
     if (__builtin_expect(status != Status::kOk, 0)) return status;
   }
   return Status::kOk;
+}
+
+// A single unit without a kernel of its own needs no table.
+Status launch_program(const Task& task, void* const* slots, Worker&) {
+  const Unit& u = static_cast<const FusedTiling*>(task.tiling)->units[0];
+  u.program.run([&](uint32_t i) { return slots[task.operands[i - 1]]; }, task.output<float>(slots, 0));
+  return Status::kOk;
+}
+Status launch_norm(const Task& task, void* const* slots, Worker&) {
+  const Unit& u = static_cast<const FusedTiling*>(task.tiling)->units[0];
+  u.norm.run([&](uint32_t i) { return i ? slots[task.operands[i - 1]] : nullptr; }, task.output<float>(slots, 0));
+  return Status::kOk;
+}
+
+LaunchFn choose_launch(const FusedTiling& t) {
+  if (t.units.size() > 1 || t.units[0].kind == UnitKind::kKernel) return launch_fused;
+  return t.units[0].kind == UnitKind::kNorm ? launch_norm : launch_program;
 }
 
 void pack_fused(const Tiling& tiling, const void* const* inputs, void* packed) {
@@ -108,7 +125,7 @@ class Builder {
         is_element_[i] ? add_program(i) : add_kernel(i);
     }
     tiling_->workspace_bytes += inner_workspace_;
-    tiling_->launch = launch_fused;
+    tiling_->launch = choose_launch(*tiling_);
     tiling_->text = "fused (" + tiling_->text + ")";
     tiling_->implementation = tiling_->text.c_str();
     set_packed_layout();

@@ -1,7 +1,6 @@
 #include "backends/cpu/fused_norm.h"
 
 #include "backends/cpu/tiling_base.h"
-#include "backends/cpu/vec_table.h"
 
 namespace asc::cpu {
 namespace {
@@ -139,15 +138,6 @@ std::vector<FoundNorm> find_norms(const FusedBody& body, const Shape* shapes) {
     if (matcher.match(i, &n)) norms.push_back(n);
   }
   return norms;
-}
-
-void NormRows::run(void* const* table, float* y) const {
-  const auto at = [&](uint32_t i) { return static_cast<const float*>(table[i]); };
-  const VecTable& v = vec_table();
-  if (is_rms)
-    v.rms_norm_rows(at(x), at(scale), y, rows, n, *at(epsilon));
-  else
-    v.layer_norm_rows(at(x), at(scale), at(bias), y, rows, n, *at(epsilon));
 }
 
 }  // namespace asc::cpu

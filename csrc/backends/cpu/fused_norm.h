@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "backends/cpu/vec_table.h"
 #include "ops/fused.h"
 
 namespace asc::cpu {
@@ -26,8 +27,15 @@ struct NormRows {
   bool is_rms = false;
   size_t rows = 0, n = 0;
 
-  // `y` may be x itself.
-  void run(void* const* table, float* y) const;
+  // Operands are `at(index)`, null for 0; `y` may be x itself.
+  template <typename At>
+  void run(const At& at, float* y) const {
+    const auto in = [&](uint32_t i) { return static_cast<const float*>(at(i)); };
+    if (is_rms)
+      vec_table().rms_norm_rows(in(x), in(scale), y, rows, n, *in(epsilon));
+    else
+      vec_table().layer_norm_rows(in(x), in(scale), in(bias), y, rows, n, *in(epsilon));
+  }
 };
 
 }  // namespace asc::cpu

@@ -129,6 +129,13 @@ void ElementProgram::run(const float** row, float* y) const {
   }
 }
 
+bool ElementProgram::is_binary_row(BinaryRow* row) const {
+  const Step& s = steps_[0];
+  if (steps_.size() != 1 || row_count_ != 1 || s.form != Form::kBinary) return false;
+  *row = {s.binary, operands_[static_cast<size_t>(s.in[0])], operands_[static_cast<size_t>(s.in[1])], row_size_};
+  return true;
+}
+
 size_t ElementProgram::bytes() const {
   return sizeof(*this) + operands_.capacity() * sizeof(uint32_t) + shapes_.capacity() * sizeof(Shape) +
          steps_.capacity() * sizeof(Step) + strides_.capacity() * sizeof(int64_t) + is_repeated_.capacity();

@@ -10,6 +10,18 @@
 
 namespace asc::cpu {
 
+// One binary operator on one row.
+struct BinaryRow {
+  VecTable::Binary function = nullptr;
+  uint32_t left = 0, right = 0;  // in the table
+  size_t n = 0;
+
+  template <typename At>
+  void run(const At& at, float* y) const {
+    function(static_cast<const float*>(at(left)), static_cast<const float*>(at(right)), y, n);
+  }
+};
+
 class ElementProgram {
  public:
   // Appends an operand tensor or one step; returns its number. All operands come before the first step. `inputs` holds
@@ -19,6 +31,9 @@ class ElementProgram {
   // The last step makes the result. All steps have its shape, which is not empty; operands broadcast to it. Nothing is
   // added afterwards.
   void finish(const Shape& result);
+
+  // Whether the program is only that; then `row` does the same.
+  bool is_binary_row(BinaryRow* row) const;
 
   // Operands are `at(table_index)`; `y` may be an operand of the same shape as the result, but must not overlap others.
   template <typename At>

@@ -129,10 +129,17 @@ void ElementProgram::run(const float** row, float* y) const {
   }
 }
 
-bool ElementProgram::is_binary_row(BinaryRow* row) const {
+bool ElementProgram::is_step_row(StepRow* row) const {
   const Step& s = steps_[0];
-  if (steps_.size() != 1 || row_count_ != 1 || s.form != Form::kBinary) return false;
-  *row = {s.binary, operands_[static_cast<size_t>(s.in[0])], operands_[static_cast<size_t>(s.in[1])], row_size_};
+  if (steps_.size() != 1 || row_count_ != 1 || s.form == Form::kClip) return false;
+  row->unary = s.unary;
+  row->param = s.param;
+  row->binary = s.binary;
+  row->left = operands_[static_cast<size_t>(s.in[0])];
+  if (s.binary) row->right = operands_[static_cast<size_t>(s.in[1])];
+  row->n = row_size_;
+  row->p = s.p;
+  row->q = s.q;
   return true;
 }
 

@@ -10,15 +10,24 @@
 
 namespace asc::cpu {
 
-// One binary operator on one row.
-struct BinaryRow {
-  VecTable::Binary function = nullptr;
+// One operator on one row; one of unary, param and binary is set.
+struct StepRow {
+  VecTable::Unary unary = nullptr;
+  VecTable::ParamUnary param = nullptr;
+  VecTable::Binary binary = nullptr;
   uint32_t left = 0, right = 0;  // in the table
   size_t n = 0;
+  float p = 0, q = 0;
 
   template <typename At>
   void run(const At& at, float* y) const {
-    function(static_cast<const float*>(at(left)), static_cast<const float*>(at(right)), y, n);
+    const auto* x = static_cast<const float*>(at(left));
+    if (binary)
+      binary(x, static_cast<const float*>(at(right)), y, n);
+    else if (unary)
+      unary(x, y, n);
+    else
+      param(x, y, n, p, q);
   }
 };
 
@@ -33,7 +42,7 @@ class ElementProgram {
   void finish(const Shape& result);
 
   // Whether the program is only that; then `row` does the same.
-  bool is_binary_row(BinaryRow* row) const;
+  bool is_step_row(StepRow* row) const;
 
   // Operands are `at(table_index)`; `y` may be an operand of the same shape as the result, but must not overlap others.
   template <typename At>

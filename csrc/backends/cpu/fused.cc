@@ -134,8 +134,8 @@ class Builder {
     program->finish(shape(root));
     FusedUnit unit;
     unit.result = result_index(root);
-    if (program->is_binary_row(&unit.binary))
-      unit.kind = Kind::kBinary;
+    if (program->is_step_row(&unit.row))
+      unit.kind = Kind::kRow;
     else
       unit.program = std::move(program);
     append_unit(std::move(unit), "vector");

@@ -18,10 +18,10 @@ namespace asc::cpu {
 constexpr size_t kMaxFusedTable = 1 + kMaxFusedInputs + 3 * kMaxFusedSteps;
 
 struct FusedUnit {
-  enum class Kind : uint8_t { kBinary, kProgram, kNorm, kKernel };
+  enum class Kind : uint8_t { kRow, kProgram, kNorm, kKernel };
   Kind kind = Kind::kProgram;
   uint32_t result = 0;
-  BinaryRow binary;                                             // kBinary
+  StepRow row;                                                  // kRow
   Task task;                                                    // kKernel: of `inner`; its node is unknown
   uint32_t operands[kMaxStepInputs + 1 + kExtraOperands] = {};  // kKernel: inputs, result, workspace, packed, extent
   NormRows norm;                                                // kNorm

@@ -19,8 +19,8 @@ Status launch_units(const Task& task, void* const* slots, Worker& worker) {
   for (const FusedUnit& u : t.units) {
     auto* result = static_cast<float*>(table[u.result]);
     switch (u.kind) {
-      case Kind::kBinary:
-        u.binary.run(entry, result);
+      case Kind::kRow:
+        u.row.run(entry, result);
         break;
       case Kind::kProgram:
         u.program->run(entry, result);
@@ -45,8 +45,8 @@ Status launch_unit(const Task& task, void* const* slots, Worker&) {
   auto* result = task.output<float>(slots, 0);
   if (u.kind == Kind::kNorm)
     u.norm.run(entry, result);
-  else if (u.kind == Kind::kBinary)
-    u.binary.run(entry, result);
+  else if (u.kind == Kind::kRow)
+    u.row.run(entry, result);
   else
     u.program->run(entry, result);
   return Status::kOk;

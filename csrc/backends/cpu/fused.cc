@@ -12,7 +12,6 @@
 namespace asc::cpu {
 namespace {
 
-using Kind = FusedUnit::Kind;
 using Memory = FusedTiling::Memory;
 
 class Builder {
@@ -134,10 +133,10 @@ class Builder {
     program->finish(shape(root));
     FusedUnit unit;
     unit.result = result_index(root);
-    if (program->is_step_row(&unit.row))
-      unit.kind = Kind::kRow;
+    if (StepRow row; program->is_step_row(&row))
+      unit.what = row;
     else
-      unit.program = std::move(program);
+      unit.what = std::move(program);
     append_unit(std::move(unit), "vector");
   }
   bool is_outside(ValueId v, size_t root) const { return v != kNoValue && (!is_step(v) || root_[step_of(v)] != root); }
@@ -145,44 +144,47 @@ class Builder {
   void add_norm(const FoundNorm& found) {
     const Shape& x = shapes_[found.x];
     FusedUnit unit;
-    unit.kind = Kind::kNorm;
-    unit.norm.is_rms = found.is_rms;
-    unit.norm.x = table_index(found.x);
-    unit.norm.epsilon = table_index(found.epsilon);
-    unit.norm.scale = table_index(found.scale);
-    unit.norm.bias = table_index(found.bias);
-    unit.norm.rows = static_cast<size_t>(x.span_of(0, x.rank() - 1));
-    unit.norm.n = static_cast<size_t>(x[x.rank() - 1]);
+    NormRows norm;
+    norm.is_rms = found.is_rms;
+    norm.x = table_index(found.x);
+    norm.epsilon = table_index(found.epsilon);
+    norm.scale = table_index(found.scale);
+    norm.bias = table_index(found.bias);
+    norm.rows = static_cast<size_t>(x.span_of(0, x.rank() - 1));
+    norm.n = static_cast<size_t>(x[x.rank() - 1]);
     unit.result = result_index(found.last);
+    unit.what = norm;
     append_unit(std::move(unit), "vector:norm");
   }
 
   void add_kernel(size_t step) {
     const StepOperands in(body_, step, shapes_);
     const DType type = DType::kFloat32;
-    FusedUnit unit;
-    unit.kind = Kind::kKernel;
-    unit.result = result_index(step);
+    KernelCall call;
+    InnerTiling inner;
     uint64_t constants = 0;
     for (int i = 0; i < in.count; ++i) {
       const ValueId v = body_.step(step).inputs[static_cast<size_t>(i)];
       const bool is_input = v != kNoValue && static_cast<size_t>(v) < inputs_;
       const bool is_constant = in.hosts[i] || (is_input && ctx_.is_constant(static_cast<int>(v)));
       constants |= static_cast<uint64_t>(is_constant) << i;
-      if (is_input && is_constant) unit.packed_inputs[i] = v;
-      unit.operands[i] = in.hosts[i] ? 0 : table_index(v);
+      if (is_input && is_constant) inner.packed_inputs[i] = v;
+      call.operands[i] = in.hosts[i] ? 0 : table_index(v);
     }
-    const TilingContext inner(body_.step(step), in.types, in.shapes, in.hosts, in.count, &type, &shape(step), 1,
-                              constants, ctx_.options());
-    unit.inner = tile(inner);
-    unit.task.launch = unit.inner->launch;
-    unit.task.tiling = unit.inner.get();
-    unit.task.input_count = static_cast<uint16_t>(in.count);
-    unit.task.output_count = 1;
-    unit.operands[in.count] = unit.result;
-    add_memory(&unit, unit.operands + in.count + 1);
-    const char* text = unit.inner->implementation;
-    append_unit(std::move(unit), text);
+    const TilingContext ctx(body_.step(step), in.types, in.shapes, in.hosts, in.count, &type, &shape(step), 1,
+                            constants, ctx_.options());
+    inner.tiling = tile(ctx);
+    call.task.launch = inner.tiling->launch;
+    call.task.tiling = inner.tiling.get();
+    call.task.input_count = static_cast<uint16_t>(in.count);
+    call.task.output_count = 1;
+    call.operands[in.count] = result_index(step);
+    add_memory(&inner, call.operands + in.count + 1);
+    FusedUnit unit;
+    unit.result = result_index(step);
+    unit.what = call;
+    append_unit(std::move(unit), inner.tiling->implementation);
+    tiling_->inner.push_back(std::move(inner));
   }
 
   std::shared_ptr<const Tiling> tile(const TilingContext& inner) const {
@@ -199,18 +201,18 @@ class Builder {
   }
 
   // Workspace and packed constants of an inner tiling. Units run one after the other, hence share their workspace.
-  void add_memory(FusedUnit* unit, uint32_t* operands) {
+  void add_memory(InnerTiling* inner, uint32_t* operands) {
     const auto number = static_cast<uint32_t>(1 + inputs_ + steps_ + 2 * tiling_->units.size());
-    if (unit->inner->workspace_bytes) {
+    if (const size_t bytes = inner->tiling->workspace_bytes) {
       operands[0] = number;
       tiling_->places.push_back({Memory::kWorkspace, number, tiling_->workspace_bytes});
-      inner_workspace_ = std::max(inner_workspace_, round_up(unit->inner->workspace_bytes));
+      inner_workspace_ = std::max(inner_workspace_, round_up(bytes));
     }
-    if (unit->inner->packed_bytes) {
+    if (const size_t bytes = inner->tiling->packed_bytes) {
       operands[1] = number + 1;
-      unit->packed_offset = tiling_->packed_bytes;
-      tiling_->places.push_back({Memory::kPacked, number + 1, unit->packed_offset});
-      tiling_->packed_bytes += round_up(unit->inner->packed_bytes);
+      inner->packed_offset = tiling_->packed_bytes;
+      tiling_->places.push_back({Memory::kPacked, number + 1, inner->packed_offset});
+      tiling_->packed_bytes += round_up(bytes);
     }
   }
 

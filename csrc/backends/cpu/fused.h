@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "backends/cpu/element_program.h"
@@ -17,22 +18,26 @@ namespace asc::cpu {
 // entry per unit.
 constexpr size_t kMaxFusedTable = 1 + kMaxFusedInputs + 3 * kMaxFusedSteps;
 
+// A step with a kernel of its own.
+struct KernelCall {
+  Task task;                                                    // its node is unknown
+  uint32_t operands[kMaxStepInputs + 1 + kExtraOperands] = {};  // inputs, result, workspace, packed, extent
+};
+
 struct FusedUnit {
-  enum class Kind : uint8_t { kRow, kProgram, kNorm, kKernel };
-  Kind kind = Kind::kProgram;
   uint32_t result = 0;
-  StepRow row;                                                  // kRow
-  Task task;                                                    // kKernel: of `inner`; its node is unknown
-  uint32_t operands[kMaxStepInputs + 1 + kExtraOperands] = {};  // kKernel: inputs, result, workspace, packed, extent
-  NormRows norm;                                                // kNorm
-  std::unique_ptr<ElementProgram> program;                      // kProgram
-  std::shared_ptr<const Tiling> inner;                          // kKernel
-  ValueId packed_inputs[kMaxStepInputs] = {-1, -1, -1, -1};     // kKernel: inputs of the node that it may pack
+  std::variant<StepRow, KernelCall, NormRows, std::unique_ptr<ElementProgram>> what;
+};
+
+// The tiling behind a KernelCall, and which inputs of the node it may pack.
+struct InnerTiling {
+  std::shared_ptr<const Tiling> tiling;
+  ValueId packed_inputs[kMaxStepInputs] = {kNoValue, kNoValue, kNoValue, kNoValue};
   size_t packed_offset = 0;
 };
 
 struct FusedTiling : Tiling {
-  enum class Memory : uint8_t { kWorkspace, kPacked, kResult };
+  enum class Memory : uint32_t { kWorkspace, kPacked, kResult };
   struct Place {
     Memory memory = Memory::kWorkspace;
     uint32_t index = 0;
@@ -40,6 +45,7 @@ struct FusedTiling : Tiling {
   };
   std::vector<FusedUnit> units;
   std::vector<Place> places;
+  std::vector<InnerTiling> inner;
   std::string text;  // behind `implementation`
 
   size_t bytes() const override;

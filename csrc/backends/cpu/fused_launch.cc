@@ -4,9 +4,17 @@
 namespace asc::cpu {
 namespace {
 
-using Kind = FusedUnit::Kind;
-
 char* at(void* base, size_t offset) { return static_cast<char*>(base) + offset; }
+
+template <typename Entry>
+void run_plain(const FusedUnit& u, const Entry& entry, float* result) {
+  if (const auto* row = std::get_if<StepRow>(&u.what))
+    row->run(entry, result);
+  else if (const auto* norm = std::get_if<NormRows>(&u.what))
+    norm->run(entry, result);
+  else
+    (*std::get_if<std::unique_ptr<ElementProgram>>(&u.what))->run(entry, result);
+}
 
 Status launch_units(const Task& task, void* const* slots, Worker& worker) {
   const auto& t = *static_cast<const FusedTiling*>(task.tiling);
@@ -15,24 +23,12 @@ Status launch_units(const Task& task, void* const* slots, Worker& worker) {
   for (int i = 0; i < task.input_count; ++i) table[1 + i] = slots[task.operands[i]];
   void* const memory[] = {task.workspace(slots), const_cast<void*>(task.packed(slots)), task.output<void>(slots, 0)};
   for (const FusedTiling::Place& p : t.places) table[p.index] = at(memory[static_cast<int>(p.memory)], p.offset);
-  const auto entry = [&](uint32_t i) { return table[i]; };
   for (const FusedUnit& u : t.units) {
-    auto* result = static_cast<float*>(table[u.result]);
-    switch (u.kind) {
-      case Kind::kRow:
-        u.row.run(entry, result);
-        break;
-      case Kind::kProgram:
-        u.program->run(entry, result);
-        break;
-      case Kind::kNorm:
-        u.norm.run(entry, result);
-        break;
-      case Kind::kKernel: {
-        const Status status = u.task.launch(u.task, table, worker);
-        if (__builtin_expect(status != Status::kOk, 0)) return status;
-        break;
-      }
+    if (const auto* call = std::get_if<KernelCall>(&u.what)) {
+      const Status status = call->task.launch(call->task, table, worker);
+      if (__builtin_expect(status != Status::kOk, 0)) return status;
+    } else {
+      run_plain(u, [&](uint32_t i) { return table[i]; }, static_cast<float*>(table[u.result]));
     }
   }
   return Status::kOk;
@@ -41,33 +37,26 @@ Status launch_units(const Task& task, void* const* slots, Worker& worker) {
 // A single unit without a kernel of its own needs no table.
 Status launch_unit(const Task& task, void* const* slots, Worker&) {
   const FusedUnit& u = static_cast<const FusedTiling*>(task.tiling)->units[0];
-  const auto entry = [&](uint32_t i) { return i ? slots[task.operands[i - 1]] : nullptr; };
-  auto* result = task.output<float>(slots, 0);
-  if (u.kind == Kind::kNorm)
-    u.norm.run(entry, result);
-  else if (u.kind == Kind::kRow)
-    u.row.run(entry, result);
-  else
-    u.program->run(entry, result);
+  run_plain(u, [&](uint32_t i) { return i ? slots[task.operands[i - 1]] : nullptr; }, task.output<float>(slots, 0));
   return Status::kOk;
 }
 
-void pack_units(const Tiling& tiling, const void* const* inputs, void* packed) {
-  for (const FusedUnit& u : static_cast<const FusedTiling&>(tiling).units) {
-    if (!u.inner || u.inner->packed_bytes == 0) continue;
+void pack_inner(const Tiling& tiling, const void* const* inputs, void* packed) {
+  for (const InnerTiling& inner : static_cast<const FusedTiling&>(tiling).inner) {
+    if (inner.tiling->packed_bytes == 0) continue;
     const void* own[kMaxStepInputs] = {};
     for (size_t i = 0; i < kMaxStepInputs; ++i)
-      if (u.packed_inputs[i] != kNoValue) own[i] = inputs[u.packed_inputs[i]];
-    u.inner->pack(*u.inner, own, at(packed, u.packed_offset));
+      if (inner.packed_inputs[i] != kNoValue) own[i] = inputs[inner.packed_inputs[i]];
+    inner.tiling->pack(*inner.tiling, own, at(packed, inner.packed_offset));
   }
 }
 
 uint64_t packed_layout(const FusedTiling& t) {
   uint64_t layout = 0;
-  for (const FusedUnit& u : t.units) {
-    if (!u.inner || u.inner->packed_bytes == 0) continue;
-    layout = mix64(layout ^ u.inner->packed_layout, u.packed_offset);
-    for (ValueId v : u.packed_inputs) layout = mix64(layout, static_cast<uint64_t>(v + 1));
+  for (const InnerTiling& inner : t.inner) {
+    if (inner.tiling->packed_bytes == 0) continue;
+    layout = mix64(layout ^ inner.tiling->packed_layout, inner.packed_offset);
+    for (ValueId v : inner.packed_inputs) layout = mix64(layout, static_cast<uint64_t>(v + 1));
   }
   return layout | 1;
 }
@@ -75,16 +64,20 @@ uint64_t packed_layout(const FusedTiling& t) {
 }  // namespace
 
 void finish_fused(FusedTiling* t) {
-  for (FusedUnit& u : t->units) u.task.operands = u.operands;  // they move no more
-  t->launch = t->units.size() == 1 && t->units[0].kind != Kind::kKernel ? launch_unit : launch_units;
+  for (FusedUnit& u : t->units)
+    if (auto* call = std::get_if<KernelCall>(&u.what)) call->task.operands = call->operands;  // units move no more
+  const bool is_plain = t->units.size() == 1 && !std::holds_alternative<KernelCall>(t->units[0].what);
+  t->launch = is_plain ? launch_unit : launch_units;
   if (t->packed_bytes == 0) return;
   t->packed_layout = packed_layout(*t);
-  t->pack = pack_units;
+  t->pack = pack_inner;
 }
 
 size_t FusedTiling::bytes() const {
   size_t n = sizeof(FusedTiling) + places.capacity() * sizeof(Place) + units.capacity() * sizeof(FusedUnit);
-  for (const FusedUnit& u : units) n += (u.inner ? u.inner->bytes() : 0) + (u.program ? u.program->bytes() : 0);
+  for (const InnerTiling& i : inner) n += sizeof(InnerTiling) + i.tiling->bytes();
+  for (const FusedUnit& u : units)
+    if (const auto* program = std::get_if<std::unique_ptr<ElementProgram>>(&u.what)) n += (*program)->bytes();
   return n;
 }
 

@@ -12,7 +12,7 @@ namespace asc {
 
 constexpr size_t kMaxFusedInputs = 24;
 constexpr size_t kMaxFusedSteps = 24;
-constexpr size_t kMaxStepInputs = 4;
+constexpr size_t kMaxStepInputs = 5;
 
 // What a fused node does: attribute "body" of the node. Values 0 to inputs - 1 are the node's inputs, then comes the
 // result of each step in order, the last one being the node's; constants that steps read on the host are behind them.

@@ -11,7 +11,7 @@
 namespace asc {
 namespace {
 
-enum class Role : uint8_t { kNone, kElementwise, kRows, kProduct };
+enum class Role : uint8_t { kNone, kElementwise, kRows, kProduct, kRotation };
 
 Role role_of(const PlanNode& p) {
   static const std::set<std::string> kRows = {"Softmax", "LogSoftmax", "LayerNormalization", "RMSNormalization",
@@ -35,6 +35,7 @@ class Fuser {
       roles_.push_back(is_plain(b.nodes[i]) ? role_of(b.nodes[i]) : Role::kNone);
     }
     for (ValueId v : b.outputs) is_result_[v] = true;
+    for (int i = 0; i < count; ++i) mark_rotation(i);
   }
 
   void run() {
@@ -63,6 +64,20 @@ class Fuser {
   static bool is_read_on_host(const PlanNode& p, size_t i) { return (p.op->host_inputs >> i) & 1u; }
   bool is_taken(int i) const { return taken_.count(i) != 0; }
 
+  // The halves of rotary embeddings: Concat(Neg(Slice(x)), Slice(x)).
+  void mark_rotation(int concat) {
+    const PlanNode& join = b_.nodes[concat];
+    if (join.node.op != "Concat" || !is_plain(join) || join.node.inputs.size() != 2) return;
+    const int neg = only_producer(join.node.inputs[0], "Neg"), first = only_producer(join.node.inputs[1], "Slice");
+    const int second = neg < 0 ? -1 : only_producer(b_.nodes[neg].node.inputs[0], "Slice");
+    if (first < 0 || second < 0 || b_.nodes[first].node.inputs[0] != b_.nodes[second].node.inputs[0]) return;
+    for (int part : {concat, first, second}) roles_[static_cast<size_t>(part)] = Role::kRotation;
+  }
+  int only_producer(ValueId v, const char* op) const {
+    const int p = producer_[v];
+    return p >= 0 && b_.nodes[p].node.op == op && users_[v].size() == 1 && is_plain(b_.nodes[p]) ? p : -1;
+  }
+
   struct Group {
     std::set<int> nodes;
     std::set<int> before_product;  // members that a product of the group reads, directly or not
@@ -73,7 +88,7 @@ class Fuser {
   std::vector<int> grow(int root) {
     Group g;
     std::set<int> candidates;  // every reader of a candidate comes later, hence the last one is judged first
-    if (roles_[root] != Role::kNone) add(root, g, candidates);
+    if (roles_[root] != Role::kNone && roles_[root] != Role::kRotation) add(root, g, candidates);
     while (!candidates.empty()) {
       const int p = *candidates.rbegin();
       candidates.erase(p);
@@ -126,6 +141,8 @@ class Fuser {
         return g.nodes.size() - static_cast<size_t>(g.products + g.rows) < kMaxElementwise;
       case Role::kRows:
         return g.rows < kMaxRowSteps;
+      case Role::kRotation:
+        return true;
       default:
         return g.products == 0;
     }

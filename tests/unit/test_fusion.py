@@ -294,6 +294,52 @@ def test_a_decomposed_normalisation_is_one_task():
     check(build(nodes, {"x": ["n", "m", 24]}, constants), {"x": normal(2, 3, 24)}, tasks=1)
 
 
+def rotary(width: int, axis: int, first: str = "x") -> list[onnx.NodeProto]:
+    """x cos + rotated(x) sin, as models spell it."""
+    return [
+        h.make_node("Slice", [first, "zero", "half", "axis"], ["a"]),
+        h.make_node("Slice", [first, "half", "end", "axis"], ["b"]),
+        h.make_node("Neg", ["b"], ["n"]),
+        h.make_node("Concat", ["n", "a"], ["r"], axis=axis),
+        h.make_node("Mul", [first, "cos"], ["c"]),
+        h.make_node("Mul", ["r", "sin"], ["s"]),
+        h.make_node("Add", ["c", "s"], ["y"]),
+    ]
+
+
+def rotary_constants(width: int, axis: int) -> dict[str, np.ndarray]:
+    ends = {"zero": 0, "half": width // 2, "end": 2**62, "axis": axis}
+    return {name: np.int64([value]) for name, value in ends.items()}
+
+
+@pytest.mark.parametrize("axis", [-1, 3])
+@pytest.mark.parametrize("width", [2, 6, 64, 256, 512])
+def test_rotary_embeddings_are_one_task(width: int, axis: int):
+    shapes = {"x": ["b", 3, "s", width], "cos": [1, 1, "s", width], "sin": [1, 1, "s", width]}
+    model = build(rotary(width, axis), shapes, rotary_constants(width, axis))
+    exe = asc.compile(model, threads=1)
+    for batch, length in ((1, 1), (2, 5)):
+        feeds = {
+            "x": normal(batch, 3, length, width),
+            "cos": normal(1, 1, length, width),
+            "sin": normal(1, 1, length, width),
+        }
+        check(model, feeds, tasks=1)
+        assert exe.run(feeds)["y"].shape == feeds["x"].shape
+
+
+def test_halves_along_another_dimension_are_no_rotation_of_rows():
+    shapes = {"x": [4, 4], "cos": [4, 4], "sin": [4, 4]}
+    model = build(rotary(4, 0), shapes, rotary_constants(4, 0))
+    check(model, {"x": normal(4, 4), "cos": normal(4, 4, seed=1), "sin": normal(4, 4, seed=2)})
+
+
+def test_halves_of_a_value_made_inside_the_node_stay_right():
+    nodes = [h.make_node("Tanh", ["x"], ["t"]), *rotary(8, -1, "t")]
+    model = build(nodes, {"x": ["n", 8], "cos": ["n", 8], "sin": ["n", 8]}, rotary_constants(8, -1))
+    check(model, {"x": normal(3, 8), "cos": normal(3, 8, seed=1), "sin": normal(3, 8, seed=2)}, tasks=1)
+
+
 def test_attention_is_two_tasks():
     nodes = [
         h.make_node("MatMul", ["q", "k"], ["s"]),

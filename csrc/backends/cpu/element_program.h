@@ -33,6 +33,8 @@ struct StepRow {
 
 class ElementProgram {
  public:
+  static constexpr size_t kTile = 256;  // elements
+
   // Appends an operand tensor or one step; returns its number. All operands come before the first step. `inputs` holds
   // numbers, negative ones for absent inputs.
   int add_operand(uint32_t table_index, const Shape& shape);
@@ -55,7 +57,6 @@ class ElementProgram {
   size_t bytes() const;
 
  private:
-  static constexpr size_t kTile = 256;  // elements
   static constexpr int kMaxOperands = 48, kMaxTemporaries = 24;
 
   enum class Form : uint8_t { kUnary, kParam, kBinary, kClip };

@@ -6,6 +6,7 @@
 
 #include "backends/cpu/device.h"
 #include "backends/cpu/fused.h"
+#include "backends/cpu/fused_rotation.h"
 #include "backends/cpu/kernels.h"
 #include "backends/cpu/tiling_base.h"
 
@@ -29,6 +30,7 @@ class Builder {
   std::shared_ptr<const Tiling> build() {
     if (count_of(ctx_.output(0)) == 0) return create_empty_tiling();
     norms_ = find_norms(body_, shapes_);
+    find_steps();
     find_roots();
     place_values();
     for (size_t i = 0; i < steps_; ++i) {
@@ -58,21 +60,36 @@ class Builder {
     return nullptr;
   }
 
+  // What each step reads, and its function where it is element-wise. Steps that a rotation makes needless have no unit.
+  void find_steps() {
+    for (size_t i = 0; i < steps_; ++i) {
+      inputs_of_[i] = body_.step(i).inputs;
+      is_element_[i] = !norm_of(i) && find_element_step(body_.step(i), &element_[i]);
+    }
+    for (const FoundRotation& r : find_rotations(body_, shapes_, ElementProgram::kTile)) {
+      for (size_t i = 0; i < r.last; ++i) {
+        if (!((r.members >> i) & 1u)) continue;
+        inputs_of_[i].clear();
+        is_needless_[i] = true;
+      }
+      inputs_of_[r.last] = {r.x};
+      element_[r.last] = r.step;
+      is_element_[r.last] = true;
+    }
+  }
+
   // The last step of the unit that each step belongs to. An element-wise step belongs to the only unit that reads it,
   // where that is a program of the same shape: otherwise it is a unit's last step, and its result is stored.
   void find_roots() {
-    size_t
-        reader[kMaxFusedSteps];  // root of the units that read the step; steps_: several, or none that can take it in
-    for (size_t i = 0; i < steps_; ++i) {
-      is_element_[i] = !norm_of(i) && find_element_step(body_.step(i), &element_[i]);
-      reader[i] = kUnread;
-    }
+    size_t reader[kMaxFusedSteps];  // root of the unit that reads the step; steps_: several, or one that cannot join it
+    for (size_t i = 0; i < steps_; ++i) reader[i] = kUnread;
     for (size_t i = steps_; i-- > 0;) {
       const bool joins = is_element_[i] && reader[i] < steps_;
       root_[i] = joins ? reader[i] : i;
       const FoundNorm* norm = norm_of(i);
       if (norm) root_[i] = norm->last;
-      for (ValueId v : body_.step(i).inputs) {
+      if (is_needless_[i]) root_[i] = kUnread;
+      for (ValueId v : inputs_of_[i]) {
         if (!is_step(v)) continue;
         size_t& r = reader[step_of(v)];
         const bool can_join = is_element_[i] && shape(step_of(v)) == shape(root_[i]);
@@ -102,8 +119,8 @@ class Builder {
   bool can_overwrite(size_t by, size_t what) const {
     const auto v = static_cast<ValueId>(inputs_ + what);
     for (size_t i = 0; i < steps_; ++i)
-      for (size_t k = 0; k < body_.step(i).inputs.size(); ++k) {
-        if (body_.step(i).inputs[k] != v) continue;
+      for (size_t k = 0; k < inputs_of_[i].size(); ++k) {
+        if (inputs_of_[i][k] != v) continue;
         if (root_[i] != by) return false;
         if (is_element_[by] || norm_of(by)) continue;
         const std::string& op = body_.step(i).op;
@@ -118,13 +135,13 @@ class Builder {
     int numbers[kMaxFusedSteps];
     for (size_t i = 0; i <= root; ++i) {
       if (root_[i] != root) continue;
-      for (ValueId v : body_.step(i).inputs)
+      for (ValueId v : inputs_of_[i])
         if (is_outside(v, root)) program->add_operand(table_index(v), shapes_[v]);
     }
     for (size_t i = 0; i <= root; ++i) {
       if (root_[i] != root) continue;
       int in[kMaxStepInputs], count = 0;
-      for (ValueId v : body_.step(i).inputs)
+      for (ValueId v : inputs_of_[i])
         in[count++] = v == kNoValue         ? -1
                       : is_outside(v, root) ? program->add_operand(table_index(v), shapes_[v])
                                             : numbers[step_of(v)];
@@ -229,8 +246,9 @@ class Builder {
   const std::shared_ptr<FusedTiling> tiling_;
   Shape shapes_[kMaxFusedInputs + kMaxFusedSteps];
   std::vector<FoundNorm> norms_;
+  std::vector<ValueId> inputs_of_[kMaxFusedSteps];
   ElementStep element_[kMaxFusedSteps];
-  bool is_element_[kMaxFusedSteps] = {};
+  bool is_element_[kMaxFusedSteps] = {}, is_needless_[kMaxFusedSteps] = {};
   size_t root_[kMaxFusedSteps] = {};
   size_t inner_workspace_ = 0;
 };

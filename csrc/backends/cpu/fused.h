@@ -32,7 +32,7 @@ struct FusedUnit {
 // The tiling behind a KernelCall, and which inputs of the node it may pack.
 struct InnerTiling {
   std::shared_ptr<const Tiling> tiling;
-  ValueId packed_inputs[kMaxStepInputs] = {kNoValue, kNoValue, kNoValue, kNoValue};
+  ValueId packed_inputs[kMaxStepInputs] = {kNoValue, kNoValue, kNoValue, kNoValue, kNoValue};
   size_t packed_offset = 0;
 };
 

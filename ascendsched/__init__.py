@@ -15,6 +15,7 @@ from ascendsched.errors import (
     GraphError,
     OutOfMemoryError,
     PlanError,
+    RunCancelledError,
     UnsupportedError,
     WaitTimeoutError,
 )
@@ -43,6 +44,7 @@ __all__ = [
     "OutOfMemoryError",
     "PlanError",
     "Run",
+    "RunCancelledError",
     "Tensor",
     "TensorInfo",
     "UnsupportedError",

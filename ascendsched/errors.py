@@ -10,6 +10,7 @@ __all__ = [
     "GraphError",
     "OutOfMemoryError",
     "PlanError",
+    "RunCancelledError",
     "UnsupportedError",
     "WaitTimeoutError",
 ]
@@ -41,6 +42,10 @@ class DeviceUnavailableError(DeviceError):
 
 class OutOfMemoryError(DeviceError, MemoryError):
     """Device or host memory, or its configured limit, is exhausted."""
+
+
+class RunCancelledError(AscendSchedError):
+    """A run was cancelled before it completed."""
 
 
 class WaitTimeoutError(AscendSchedError, TimeoutError):

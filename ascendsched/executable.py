@@ -69,6 +69,16 @@ class Run:
         """Whether the run has completed; `wait` then returns at once."""
         return self._core.is_done
 
+    def cancel(self) -> bool:
+        """Gives the run up: what has not executed yet is skipped, and `wait` raises `RunCancelledError`.
+
+        Returns
+        -------
+        bool
+            False where the run has completed; its results stay.
+        """
+        return self._core.cancel()
+
     def wait(self, timeout: float | None = None) -> dict[str, Array]:
         """Results by name.
 
@@ -81,6 +91,8 @@ class Run:
         ------
         WaitTimeoutError
             When time is up; the run goes on and can be waited for again.
+        RunCancelledError
+            After `cancel`.
         AscendSchedError
             The first error of the run, by class, at every call.
         """
@@ -345,6 +357,7 @@ def build(graph: _core.Graph, setup: Setup) -> Executable:
         memo=o.memo,
         fuse=o.fuse,
         use_onednn=o.onednn,
+        pipeline_workers=o.pipeline_workers,
         normalize=normalize,
     )
     return Executable(core, setup)

@@ -70,6 +70,10 @@ class Options:
         Whether operators become one task where nobody else reads what is between them; `Executable.explain` lists them.
     onednn
         Whether kernels may use oneDNN.
+    pipeline_workers
+        Threads of host mode that make tilings ahead of the device, with one that places memory and one that launches:
+        1 to 14. 0: all on the launching thread. -1: pipelined where measured costs say that it is faster
+        (`Executable.explain`). Runs that execute on the caller's thread are never pipelined.
     """
 
     tiling_cache_bytes: int = 32 << 20
@@ -78,9 +82,15 @@ class Options:
     memo: bool = True
     fuse: bool = True
     onednn: bool = True
+    pipeline_workers: int = -1
 
     def __post_init__(self) -> None:
+        workers = self.pipeline_workers
+        if not isinstance(workers, int) or isinstance(workers, bool) or not -1 <= workers <= 14:
+            raise PlanError(f"[options] pipeline_workers: {workers!r}; expected -1 (automatic) to 14")
         for setting in fields(self):
+            if setting.name == "pipeline_workers":
+                continue
             value = getattr(self, setting.name)
             kind = bool if isinstance(setting.default, bool) else int
             if not isinstance(value, kind) or not 0 <= value < 1 << 63:

@@ -16,6 +16,7 @@ COMMANDS = {
     "run": "Run an ONNX model and time it.",
     "bench": "Compare a model here and in onnxruntime.",
     "plan": "Show what a model is compiled to, and why, or whether it is supported.",
+    "diagnose": "Say what bounds a recorded program, from its profile: PyTorch, Ascend or our own.",
     "info": "Show what a bug report needs.",
 }
 

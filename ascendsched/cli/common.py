@@ -6,10 +6,12 @@ import json
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
-from rich.console import Console
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -38,16 +40,20 @@ def print_json(schema: str, values: Mapping[str, Any]) -> None:
 
 def stdout_console() -> Console:
     """A console for results: as wide as the terminal, 120 columns in a pipe, where tables must not fold."""
+    from rich.console import Console  # JSON needs no console
+
     return Console(width=None if sys.stdout.isatty() else 120, highlight=False, markup=False)
 
 
 @contextmanager
 def progress(quiet: bool = False) -> Iterator[Callable[[str], None]]:
     """Yields a function that shows what is being done: a spinner on a terminal, nothing in a pipe."""
-    console = Console(stderr=True)
-    if quiet or not console.is_terminal:
+    if quiet or not sys.stderr.isatty():
         yield lambda message: None
         return
+    from rich.console import Console
+
+    console = Console(stderr=True)
     with console.status("starting") as status:
         yield status.update
 

@@ -40,7 +40,8 @@ SPAN_DTYPE = np.dtype(
         ("node", "i4"),
         ("sequence", "u4"),
         ("stage", "u1"),
-        ("pad", "u1", 3),
+        ("worker", "u1"),
+        ("pad", "u1", 2),
     ]
 )
 
@@ -58,6 +59,7 @@ class Spans:
     node: Ints
     sequence: Ints
     stage: Ints
+    worker: Ints  # of host mode's pipeline: 1 places memory, 2 launches, 3 and on make tilings; 0: the launching thread
 
     def __len__(self) -> int:
         return len(self.start)
@@ -93,7 +95,7 @@ class Spans:
         return joined.take(np.argsort(joined.start, kind="stable"))
 
 
-_COLUMNS = ("start", "end", "run", "node", "sequence", "stage")
+_COLUMNS = ("start", "end", "run", "node", "sequence", "stage", "worker")
 
 
 @dataclass(frozen=True)

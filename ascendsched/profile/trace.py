@@ -19,6 +19,7 @@ SCHEMA = "ascendsched.trace/1"
 
 PROCESS = 1
 HOST, WAITS, DEVICE = 1, 2, 3
+WORKERS = 10  # and on: threads of host mode's pipeline
 WAIT = STAGES.index("wait")
 
 
@@ -27,8 +28,9 @@ def trace_events(recording: Recording) -> Iterator[dict[str, Any]]:
     yield from _metadata(recording)
     host = recording.host
     # Waits may be another thread's: on a track of their own they cannot cross the host's nesting.
-    for track, spans in ((HOST, host.take(host.stage != WAIT)), (WAITS, host.take(host.stage == WAIT))):
-        yield from _complete(recording, spans, track)
+    for worker in _workers(recording):
+        yield from _complete(recording, host.take((host.stage != WAIT) & (host.worker == worker)), _track(worker))
+    yield from _complete(recording, host.take(host.stage == WAIT), WAITS)
     yield from _complete(recording, recording.device, DEVICE)
     yield from _flows(recording)
 
@@ -75,9 +77,22 @@ def write_trace(recording: Recording, path: str | os.PathLike[str], verdict: Map
     return str(target)
 
 
+def _workers(recording: Recording) -> list[int]:
+    return [0, *sorted(set(recording.host.worker.tolist()) - {0})]
+
+
+def _track(worker: int) -> int:
+    return WORKERS + worker if worker else HOST
+
+
+def _worker_name(worker: int) -> str:
+    return {1: "memory worker", 2: "launch worker"}.get(worker, f"normal worker {worker - 2}")
+
+
 def _metadata(recording: Recording) -> Iterator[dict[str, Any]]:
     yield {"ph": "M", "name": "process_name", "pid": PROCESS, "tid": 0, "args": {"name": "ascendsched"}}
     names = {HOST: "host", WAITS: "waits", DEVICE: f"device: {recording.device_name}"}
+    names |= {_track(worker): _worker_name(worker) for worker in _workers(recording)[1:]}
     for track, name in names.items():
         yield {"ph": "M", "name": "thread_name", "pid": PROCESS, "tid": track, "args": {"name": name}}
         yield {"ph": "M", "name": "thread_sort_index", "pid": PROCESS, "tid": track, "args": {"sort_index": track}}
@@ -106,9 +121,10 @@ def _flows(recording: Recording) -> Iterator[dict[str, Any]]:
     launches = recording.host.take(np.isin(recording.host.stage, LAUNCHING))
     keys, first = np.unique(recording.device.entry_keys(), return_index=True)
     starts = dict(zip(keys.tolist(), recording.device.start[first].tolist(), strict=True))
-    for number, (key, start) in enumerate(zip(launches.entry_keys().tolist(), launches.start.tolist(), strict=True)):
+    columns = (launches.entry_keys(), launches.start, launches.worker)
+    for number, (key, start, worker) in enumerate(zip(*(c.tolist() for c in columns), strict=True)):
         if key not in starts:
             continue
         arrow = {"name": "launch", "cat": "flow", "id": number, "pid": PROCESS}
-        yield {"ph": "s", "tid": HOST, "ts": start / 1e3, **arrow}
+        yield {"ph": "s", "tid": _track(worker), "ts": start / 1e3, **arrow}
         yield {"ph": "f", "bp": "e", "tid": DEVICE, "ts": starts[key] / 1e3, **arrow}

@@ -51,4 +51,10 @@ class WaitTimeoutError : public Error {
   using Error::Error;
 };
 
+// A run was cancelled before it completed.
+class RunCancelledError : public Error {
+ public:
+  using Error::Error;
+};
+
 }  // namespace asc

@@ -211,8 +211,21 @@ py::array spans_array(const SpanLog& log) {
   field("node", "i4", offsetof(Span, node));
   field("sequence", "u4", offsetof(Span, sequence));
   field("stage", "u1", offsetof(Span, stage));
+  field("worker", "u1", offsetof(Span, worker));
   const py::dtype dtype(field_names, formats, offsets, sizeof(Span));
   return py::array(dtype, {static_cast<ssize_t>(log.size())}, {static_cast<ssize_t>(sizeof(Span))}, log.data());
+}
+
+// Host spans of the launching thread and of the pipeline's workers.
+py::list host_arrays(const Recorder& r, uint64_t* lost) {
+  py::list arrays;
+  arrays.append(spans_array(r.host));
+  for (const auto& log : r.workers) {
+    if (!log) continue;
+    arrays.append(spans_array(*log));
+    *lost += log->lost();
+  }
+  return arrays;
 }
 
 py::dict stop_profile(PyExecutable& exe) {
@@ -225,10 +238,11 @@ py::dict stop_profile(PyExecutable& exe) {
   py::list nodes;
   for (const NodeInfo& n : exe.core->nodes()) nodes.append(py::make_tuple(n.name, n.op));
   py::dict d;
-  d["host"] = spans_array(r->host);
+  uint64_t lost = r->host.lost() + r->device.lost();
+  d["host"] = py::module_::import("numpy").attr("concatenate")(host_arrays(*r, &lost));
   d["device"] = spans_array(r->device);
   d["ns_per_tick"] = ns_per_tick();
-  d["lost"] = r->host.lost() + r->device.lost();
+  d["lost"] = lost;
   d["inline"] = r->was_inline;
   d["device_name"] = exe.core->device_info().name;
   d["nodes"] = nodes;
@@ -265,7 +279,7 @@ Mode mode_from_name(const std::string& name) {
 std::unique_ptr<PyExecutable> compile(const std::shared_ptr<Graph>& graph, const std::string& device,
                                       const std::string& mode, int threads, size_t memory_limit_bytes,
                                       size_t tiling_cache_bytes, size_t schedule_cache_bytes, bool memo, bool fuse,
-                                      bool use_onednn, py::object normalize) {
+                                      bool use_onednn, int pipeline_workers, py::object normalize) {
   ExecutableOptions o;
   o.device = device;
   o.mode = mode_from_name(mode);
@@ -274,6 +288,7 @@ std::unique_ptr<PyExecutable> compile(const std::shared_ptr<Graph>& graph, const
   o.fuse = fuse;
   o.tiling_cache_bytes = tiling_cache_bytes;
   o.schedule_cache_bytes = schedule_cache_bytes;
+  o.pipeline_workers = pipeline_workers;
   std::shared_ptr<Executable> core;
   {
     py::gil_scoped_release unlocked;
@@ -290,6 +305,7 @@ std::unique_ptr<PyExecutable> compile(const std::shared_ptr<Graph>& graph, const
 void bind_executable(py::module_& m) {
   py::class_<PyRun>(m, "Run")
       .def("wait", &wait_for, py::arg("timeout") = py::none())
+      .def("cancel", [](PyRun& r) { return r.run->cancel(); })
       .def_property_readonly("is_done", [](const PyRun& r) { return r.run->is_done(); })
       .def_property_readonly("output_names", [](const PyRun& r) { return r.output_names; });
 
@@ -350,7 +366,7 @@ void bind_executable(py::module_& m) {
 
   m.def("compile", &compile, py::arg("graph"), py::kw_only(), py::arg("device"), py::arg("mode"), py::arg("threads"),
         py::arg("memory_limit_bytes"), py::arg("tiling_cache_bytes"), py::arg("schedule_cache_bytes"), py::arg("memo"),
-        py::arg("fuse"), py::arg("use_onednn"), py::arg("normalize"));
+        py::arg("fuse"), py::arg("use_onednn"), py::arg("pipeline_workers"), py::arg("normalize"));
   m.def("build_info", [] {
     py::dict d;
     for (const auto& [name, value] : cpu_build_info()) d[py::str(name)] = value;

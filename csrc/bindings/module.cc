@@ -20,6 +20,7 @@ void bind_errors(py::module_&) {
   static PyObject* const unavailable = python_class("DeviceUnavailableError");
   static PyObject* const memory = python_class("OutOfMemoryError");
   static PyObject* const timeout = python_class("WaitTimeoutError");
+  static PyObject* const cancelled = python_class("RunCancelledError");
   static PyObject* const base = python_class("AscendSchedError");
   py::register_exception_translator([](std::exception_ptr p) {
     try {
@@ -38,6 +39,8 @@ void bind_errors(py::module_&) {
       PyErr_SetString(device, e.what());
     } catch (const WaitTimeoutError& e) {
       PyErr_SetString(timeout, e.what());
+    } catch (const RunCancelledError& e) {
+      PyErr_SetString(cancelled, e.what());
     } catch (const Error& e) {
       PyErr_SetString(base, e.what());
     } catch (const std::bad_alloc&) {

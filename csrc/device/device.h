@@ -54,6 +54,9 @@ class Stream {
   // Signals `event` when everything appended before has been executed.
   virtual void record(Event* event) = 0;
 
+  // Clock ticks that launches have spent waiting for room. Launching thread only.
+  virtual uint64_t blocked_ticks() const { return 0; }
+
   // True when everything appended has been executed.
   virtual bool query() const = 0;
   // Returns when everything appended before has been executed. This one and query(): any thread.

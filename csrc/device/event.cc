@@ -27,6 +27,7 @@ bool Event::wait(int64_t timeout_ns) const {
 void Event::reset() {
   done_.reset();
   failed_ = false;
+  is_cancelled_ = false;
   status_ = Status::kOk;
   node_ = 0;
   fork_generation_ = fork_generation();

@@ -1,6 +1,7 @@
 // Completion point of a run: signalled once by the executor, carrying the first error of the run.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <string>
 
@@ -19,8 +20,8 @@ class Event {
   Event& operator=(const Event&) = delete;
 
   // --- executor side -------------------------------------------------------------------------------------------
-  // True once a task of this run failed: later tasks of the run are skipped.
-  bool has_failed() const { return failed_; }
+  // True once a task of this run failed, or the run was cancelled: later tasks of the run are skipped.
+  bool has_failed() const { return failed_ || is_cancelled_; }
   // Only the executor's thread, before signal(), or the launching thread before anything was launched.
   void fail(uint32_t node, Status status, std::string what);
   void signal() { done_.open(); }
@@ -30,6 +31,13 @@ class Event {
   // False when `timeout_ns` passed first; negative: no limit. Spins briefly, then parks. Throws DeviceError in a child
   // process that was forked while the event was pending: nobody would ever signal it there.
   bool wait(int64_t timeout_ns) const;
+  // Later entries of the run are skipped. False when it is done already. A chain that has begun completes.
+  bool cancel() {
+    if (is_done()) return false;
+    is_cancelled_ = true;
+    return true;
+  }
+  bool is_cancelled() const { return is_cancelled_; }
   // Valid once done.
   Status status() const { return status_; }
   uint32_t failed_node() const { return node_; }
@@ -45,6 +53,7 @@ class Event {
  private:
   Latch done_;
   bool failed_ = false;
+  std::atomic<bool> is_cancelled_{false};
   Status status_ = Status::kOk;
   uint32_t node_ = 0;
   uint32_t fork_generation_;  // of the process that launches into this event

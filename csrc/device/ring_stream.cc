@@ -103,10 +103,13 @@ void RingStream::require_same_process() const {
 void RingStream::push(Entry& entry, int32_t node) {
   require_same_process();
   if (!thread_.is_started()) thread_.start("asc-stream", [this] { run_thread(); });
+  if (options_.launch_ns) spin_for(options_.launch_ns);
   if (options_.stamps_launches) entry.launched_ticks = now_ticks();
   if (!ring_.try_push(entry)) {
     StageTimer timer(entry.event->recorder, Stage::kQueueFull, entry.event->run, node, entry.sequence);
+    const uint64_t start = now_ticks();
     space_.wait([&] { return ring_.try_push(entry); });
+    blocked_ticks_ += now_ticks() - start;
   }
   work_.wake();
 }

@@ -27,6 +27,7 @@ class RingStream final : public Stream {
   struct Options {
     size_t ring_capacity = 1024;
     bool can_run_inline = true;
+    int64_t launch_ns = 0;         // time that a launch takes at least, as with a slow driver
     bool stamps_launches = false;  // fill Batch::launched_ticks of entries that go through the ring
   };
 
@@ -38,6 +39,7 @@ class RingStream final : public Stream {
   void submit(const TaskChain& chain, void* const* slots, Event* event, uint32_t sequence) override;
   void copy(void* to, const void* from, size_t bytes, Event* event) override;
   void record(Event* event) override;
+  uint64_t blocked_ticks() const override { return blocked_ticks_; }
   bool query() const override;
   void synchronize() override;
   bool begin_inline() override;
@@ -75,7 +77,8 @@ class RingStream final : public Stream {
   const Options options_;
   const size_t wake_interval_;  // freed entries between two looks for a launch that waits for room
   const uint32_t fork_generation_;
-  bool is_inline_ = false;  // launching thread only
+  bool is_inline_ = false;      // launching thread only
+  uint64_t blocked_ticks_ = 0;  // likewise
 
   const std::unique_ptr<Runner> runner_;
   Ring<Entry> ring_;

@@ -1,111 +1,63 @@
 #include "host/serial_executor.h"
 
+#include <algorithm>
+
 namespace asc {
 namespace {
 
-std::vector<void*> fixed_slots(const Plan& plan, const Segment& segment) {
-  std::vector<void*> slots(segment.slots.size(), nullptr);
-  for (size_t i = 0; i < slots.size(); ++i)
-    if (segment.slots[i].kind == SlotKind::kConstant)
-      slots[i] = const_cast<void*>(plan.values[segment.slots[i].value].constant->data());
-  return slots;
+void launch_all(HostSegment& segment, HostSegment::Use& use) {
+  for (uint32_t n = 0; n < segment.size(); ++n) {
+    const bool has_changed = segment.resolve(n, use);
+    segment.place(n, has_changed, use);
+    segment.launch(n, use);
+  }
+}
+
+// The same with the time of each stage, from which the pipeline is chosen.
+void launch_all_measured(HostSegment& segment, HostSegment::Use& use) {
+  uint64_t ticks[3] = {}, last = now_ticks();
+  const auto count = [&](int stage) {
+    const uint64_t now = now_ticks();
+    ticks[stage] += now - last;
+    last = now;
+  };
+  const uint64_t blocked = use.run->stream->blocked_ticks();
+  for (uint32_t n = 0; n < segment.size(); ++n) {
+    const bool has_changed = segment.resolve(n, use);
+    count(0);
+    segment.place(n, has_changed, use);
+    count(1);
+    segment.launch(n, use);
+    count(2);
+  }
+  ticks[2] -= std::min(ticks[2], use.run->stream->blocked_ticks() - blocked);
+  const double ns = ns_per_tick() / segment.size();
+  segment.costs = {static_cast<double>(ticks[0]) * ns, static_cast<double>(ticks[1]) * ns,
+                   static_cast<double>(ticks[2]) * ns, segment.size()};
 }
 
 }  // namespace
 
-SerialExecutor::SerialExecutor(Resolver& resolver, size_t segment)
-    : resolver_(resolver),
-      index_(segment),
-      segment_(resolver.plan().segments[segment]),
-      tables_(std::make_shared<TableStore>(fixed_slots(resolver.plan(), segment_))),
-      block_bytes_(segment_.slots.size(), 0) {}
-
-void SerialExecutor::run(Frame& frame, RunContext& run, int64_t* extents) {
-  Table& table = run.lease(tables_);
-  bind_inputs(frame, table);
+void run_serial(HostSegment& segment, Frame& frame, RunContext& run, int64_t* extents) {
+  HostSegment::Use use = segment.begin(frame, run, extents);
   try {
-    launch_all(frame, run, table, extents);
+    run.is_inline || segment.size() == 0 ? launch_all(segment, use) : launch_all_measured(segment, use);
   } catch (...) {
-    for (uint32_t slot = 0; slot < block_bytes_.size(); ++slot) release(slot, run, table);
+    segment.end(use, false);
     throw;
   }
+  segment.end(use, true);
 }
 
-void SerialExecutor::launch_all(Frame& frame, RunContext& run, Table& table, int64_t* extents) {
-  for (size_t n = 0; n < segment_.nodes.size(); ++n) {
-    const PlanNode& node = segment_.nodes[n];
-    resolver_.resolve(index_, n, run.recorder, run.run);
-    if (node.is_on_host) {
-      for (ValueId v : node.node.outputs)
-        if (v != kNoValue && segment_.slots[segment_.slot_of[v]].kind == SlotKind::kHost)
-          table.slots[segment_.slot_of[v]] = const_cast<void*>(resolver_.host(v)->data());
-      continue;
-    }
-    if (!node.is_task()) continue;
-    {
-      StageTimer timer(run.recorder, Stage::kAlloc, run.run, static_cast<int32_t>(node.number));
-      allocate(n, frame, run, table);
-      if (node.op->kind == OpKind::kDataDependent) {
-        table.slots[node.operands.back()] = extents;
-        extents += kMaxRank * node.node.outputs.size();
-      }
-    }
+void replay(const std::shared_ptr<BoundSchedule>& schedule, Frame& frame, RunContext& run, int64_t* extents) {
+  const Table& table = BoundSchedule::lease(schedule, frame, run, extents);
+  for (const Task& task : schedule->schedule().tasks) {
     const uint32_t sequence = ++run.sequence;
-    {
-      StageTimer timer(run.recorder, Stage::kLaunch, run.run, static_cast<int32_t>(node.number), sequence);
-      run.stream->launch(resolver_.task(index_, n), table.slots.data(), run.event, sequence);
-      ++run.counters->launches;
-    }
-    release_dead(node, run, table);
+    const StageTimer timer(run.recorder, Stage::kLaunch, run.run, static_cast<int32_t>(task.node), sequence);
+    run.stream->launch(task, table.slots.data(), run.event, sequence);
   }
-}
-
-void SerialExecutor::bind_inputs(Frame& frame, Table& table) const {
-  for (size_t i = 0; i < segment_.slots.size(); ++i) {
-    const Slot& slot = segment_.slots[i];
-    if (slot.kind == SlotKind::kInput)
-      table.slots[i] = frame.input(slot.value);
-    else if (slot.kind == SlotKind::kHost && resolver_.host(slot.value))
-      table.slots[i] = const_cast<void*>(resolver_.host(slot.value)->data());
-  }
-}
-
-void SerialExecutor::allocate(size_t n, Frame& frame, RunContext& run, Table& table) {
-  const PlanNode& node = segment_.nodes[n];
-  const size_t inputs = node.node.inputs.size(), outputs = node.node.outputs.size();
-  for (size_t i = 0; i < outputs; ++i) {
-    const uint32_t slot = node.operands[inputs + i];
-    if (slot == 0) continue;
-    const size_t bytes = resolver_.output_bytes(index_, n, i);
-    if (segment_.slots[slot].kind == SlotKind::kOutput) {
-      table.slots[slot] = frame.place(segment_.slots[slot].value, bytes);
-    } else {
-      const Block block = run.pool->allocate(bytes);
-      table.slots[slot] = block.data;
-      block_bytes_[slot] = block.bytes;
-    }
-  }
-  const uint32_t workspace = node.operands[inputs + outputs], packed = node.operands[inputs + outputs + 1];
-  const size_t workspace_bytes = resolver_.tiling(index_, n)->workspace_bytes;
-  table.slots[workspace] = nullptr;
-  if (workspace_bytes) {
-    const Block block = run.pool->allocate(workspace_bytes);
-    table.slots[workspace] = block.data;
-    block_bytes_[workspace] = block.bytes;
-  }
-  const std::shared_ptr<const Buffer>& packed_buffer = resolver_.packed(index_, n);
-  table.slots[packed] = packed_buffer ? packed_buffer->data() : nullptr;
-}
-
-void SerialExecutor::release_dead(const PlanNode& node, RunContext& run, Table& table) {
-  for (uint32_t slot : node.dies_after) release(slot, run, table);
-  release(node.operands[node.node.inputs.size() + node.node.outputs.size()], run, table);
-}
-
-void SerialExecutor::release(uint32_t slot, RunContext& run, Table& table) {
-  if (block_bytes_[slot] == 0) return;
-  run.pool->release({table.slots[slot], block_bytes_[slot]});
-  block_bytes_[slot] = 0;
+  run.counters->launches += schedule->schedule().tasks.size();
+  ++run.counters->replays;
 }
 
 }  // namespace asc

@@ -27,6 +27,14 @@ Status launch_extents(const Task& task, void* const* slots, Worker&) {
   return Status::kOk;
 }
 
+KernelRegistry make_registry() {
+  KernelRegistry registry;
+  registry.set_fallback(make_empty_tiling);
+  return registry;
+}
+
+}  // namespace
+
 std::shared_ptr<const Tiling> make_empty_tiling(const TilingContext& ctx) {
   auto tiling = std::make_shared<EmptyTiling>();
   tiling->implementation = "empty";
@@ -38,14 +46,6 @@ std::shared_ptr<const Tiling> make_empty_tiling(const TilingContext& ctx) {
   }
   return tiling;
 }
-
-KernelRegistry make_registry() {
-  KernelRegistry registry;
-  registry.set_fallback(make_empty_tiling);
-  return registry;
-}
-
-}  // namespace
 
 const KernelRegistry& empty_kernels() {
   static const KernelRegistry registry = make_registry();

@@ -37,7 +37,10 @@ struct Tiling {
 struct DeviceOptions {
   int threads = 1;
   bool use_onednn = true;
-  bool operator==(const DeviceOptions& o) const { return threads == o.threads && use_onednn == o.use_onednn; }
+  int64_t tiling_ns = 0;  // timed device: what making a tiling takes
+  bool operator==(const DeviceOptions& o) const {
+    return threads == o.threads && use_onednn == o.use_onednn && tiling_ns == o.tiling_ns;
+  }
 };
 
 class TilingContext : public ShapeContext {

@@ -2,9 +2,11 @@
 // boundary. Memory is bounded; spans that do not fit are counted as lost.
 //
 // Each SpanLog has one writer at a time: `host` belongs to the thread that holds the executable's lock, `device` to the
-// stream's executor (which may be the caller's thread). Readers call `drain` after the runs of interest completed.
+// stream's executor (which may be the caller's thread), each of `workers` to one thread of the pipeline. Readers look
+// after the runs of interest completed.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -33,6 +35,7 @@ struct Span {
   int32_t node = -1;      // plan-wide node number, -1 for whole-run spans
   uint32_t sequence = 0;  // device entry number: joins a launch or submit to its kernels
   Stage stage = Stage::kFramework;
+  uint8_t worker = 0;  // of the pipeline, see Recorder::worker; 0: the launching thread
 };
 
 class SpanLog {
@@ -56,16 +59,36 @@ class SpanLog {
 
 class Recorder {
  public:
-  // `capacity_bytes` bounds both logs together.
+  static constexpr size_t kMaxWorkers = 16;
+
+  // `capacity_bytes` bounds all logs together.
   explicit Recorder(size_t capacity_bytes)
-      : host(capacity_bytes / 2 / sizeof(Span)), device(capacity_bytes / 2 / sizeof(Span)) {}
+      : host(capacity_bytes * 3 / 8 / sizeof(Span)),
+        device(capacity_bytes * 3 / 8 / sizeof(Span)),
+        worker_capacity_(capacity_bytes / 4 / kMaxWorkers / sizeof(Span)) {}
+
+  // Number of the calling thread among the pipeline's workers, 1 to kMaxWorkers; 0: not one of them.
+  static uint8_t& worker() {
+    static thread_local uint8_t number = 0;
+    return number;
+  }
+  // The log of host spans that the calling thread writes.
+  SpanLog& log() {
+    const uint8_t number = worker();
+    if (number == 0) return host;
+    std::unique_ptr<SpanLog>& own = workers[number - 1];
+    if (!own) own = std::make_unique<SpanLog>(worker_capacity_);
+    return *own;
+  }
 
   uint32_t begin_run() { return ++run_; }
   bool was_inline = false;  // a recorded run executed on its caller's thread
 
   SpanLog host, device;
+  std::array<std::unique_ptr<SpanLog>, kMaxWorkers> workers;  // by number - 1; null where it recorded nothing
 
  private:
+  const size_t worker_capacity_;
   uint32_t run_ = 0;
 };
 
@@ -78,7 +101,8 @@ class StageTimer {
   ~StageTimer() {
     if (!recorder_) return;
     span_.end_ticks = now_ticks();
-    recorder_->host.add(span_);
+    span_.worker = Recorder::worker();
+    recorder_->log().add(span_);
   }
   StageTimer(const StageTimer&) = delete;
   StageTimer& operator=(const StageTimer&) = delete;

@@ -1,24 +1,39 @@
 #include "runtime/devices.h"
 
+#include <algorithm>
+#include <atomic>
 #include <cstdlib>
+#include <map>
+#include <mutex>
 
 #include "backends/cpu/device.h"
 #include "backends/null/device.h"
 #include "backends/timed/device.h"
+#include "sync/fork.h"
 
 namespace asc {
 namespace {
 
-constexpr const char* kKnown = "known devices: cpu, null, timed, timed:us=N";
+constexpr const char* kKnown = "known devices: cpu, null, timed, timed:us=N,tiling=N,launch=N";
 
+// "us=20,tiling=5,launch=2.5": microseconds.
 TimedOptions parse_timed(const std::string& options) {
   TimedOptions timed;
-  if (options.empty()) return timed;
-  char* end = nullptr;
-  const double us = options.rfind("us=", 0) == 0 ? std::strtod(options.c_str() + 3, &end) : -1;
-  if (!(us >= 0 && us <= 60e6) || !end || *end || end == options.c_str() + 3)
-    throw DeviceError("[device] timed: option '" + options + "' is not understood; write timed:us=20");
-  timed.task_ns = static_cast<int64_t>(us * 1000);
+  for (size_t at = 0; at < options.size();) {
+    const size_t end = std::min(options.find(',', at), options.size());
+    const std::string part = options.substr(at, end - at), name = part.substr(0, part.find('='));
+    const char* number = part.c_str() + std::min(name.size() + 1, part.size());
+    char* rest = nullptr;
+    const double us = std::strtod(number, &rest);
+    int64_t* field = name == "us"       ? &timed.task_ns
+                     : name == "tiling" ? &timed.tiling_ns
+                     : name == "launch" ? &timed.launch_ns
+                                        : nullptr;
+    if (!field || rest == number || *rest || !(us >= 0 && us <= 60e6))
+      throw DeviceError("[device] timed: option '" + part + "' is not understood; write timed:us=20,tiling=5,launch=5");
+    *field = static_cast<int64_t>(us * 1000);
+    at = end + 1;
+  }
   return timed;
 }
 
@@ -46,6 +61,36 @@ std::unique_ptr<Device> create_device(const std::string& name, const DeviceSetti
     return create_null_device(null);
   }
   throw DeviceUnavailableError("[device] '" + name + "' is not available; " + kKnown);
+}
+
+namespace {
+
+struct Tilings {
+  const uint32_t fork_generation;
+  std::mutex mutex;
+  std::map<std::string, std::shared_ptr<TilingCache>> by_kind;
+};
+
+// Of this process. A forked child starts afresh, since another thread may have held a lock when it was forked; what
+// it leaves behind, and the caches of a process that ends, are never destroyed.
+Tilings& tilings() {
+  static std::atomic<Tilings*> current{nullptr};
+  Tilings* found = current;
+  while (!found || found->fork_generation != fork_generation()) {
+    std::unique_ptr<Tilings> fresh(new Tilings{fork_generation(), {}, {}});
+    if (current.compare_exchange_strong(found, fresh.get())) found = fresh.release();
+  }
+  return *found;
+}
+
+}  // namespace
+
+std::shared_ptr<TilingCache> shared_tilings(const std::string& name) {
+  Tilings& all = tilings();
+  std::lock_guard<std::mutex> lock(all.mutex);
+  std::shared_ptr<TilingCache>& cache = all.by_kind[name.substr(0, name.find(':'))];
+  if (!cache) cache = std::make_shared<TilingCache>();
+  return cache;
 }
 
 std::vector<DeviceListing> list_devices() {

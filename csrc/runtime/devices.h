@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "device/device.h"
+#include "schedule/tiling_cache.h"
 
 namespace asc {
 
@@ -18,6 +19,9 @@ struct DeviceSettings {
 // "cpu", "null", "timed" or "timed:us=20" (time per task). Throws DeviceUnavailableError for an unknown name,
 // DeviceError for a malformed option.
 std::unique_ptr<Device> create_device(const std::string& name, const DeviceSettings& settings);
+
+// The tiling cache of all devices of this kind ("cpu" for "cpu", "timed" for "timed:us=20") in this process.
+std::shared_ptr<TilingCache> shared_tilings(const std::string& name);
 
 struct DeviceListing {
   std::string name, description;

@@ -1,5 +1,7 @@
 #include "runtime/executable.h"
 
+#include <algorithm>
+
 #include "backends/cpu/device.h"
 #include "sync/fork.h"
 
@@ -41,7 +43,7 @@ Executable::Executable(std::shared_ptr<const Plan> plan, const ExecutableOptions
       pool_(std::make_unique<Pool>(*device_, *stream_)),
       arena_(std::make_unique<Arena>(*device_, *stream_)),
       host_(cpu_kernels()),
-      tilings_(options.tiling_cache_bytes) {
+      tilings_(shared_tilings(options.device), options.tiling_cache_bytes) {
   collect_nodes(*plan_, nodes_);
   context_.kernels = &device_->kernels();
   context_.options = &device_->options();
@@ -50,7 +52,12 @@ Executable::Executable(std::shared_ptr<const Plan> plan, const ExecutableOptions
   context_.tilings = &tilings_;
   context_.packs = &packs_;
   context_.use_memo = options.use_memo;
-  root_ = std::make_unique<Level>(plan_, context_, *device_, LevelOptions{options.mode, options.schedule_cache_bytes});
+  const int cpus = options.settings.threads;
+  const int helpers = options.pipeline_workers > 0 ? options.pipeline_workers - 1 : std::min(cpus - 1, 4);
+  pipeline_ = std::make_unique<Pipeline>(*pool_, helpers);
+  root_ =
+      std::make_unique<Level>(plan_, context_, *device_, *pool_, *pipeline_,
+                              LevelOptions{options.mode, options.schedule_cache_bytes, cpus, options.pipeline_workers});
 }
 
 Executable::~Executable() = default;
@@ -173,12 +180,15 @@ void Executable::execute(Run& run, RunContext& context, const std::vector<Tensor
 Stats Executable::stats() {
   check_process();
   std::lock_guard<std::mutex> lock(mutex_);
-  const CacheCounters& t = tilings_.entries().counters();
+  const CacheCounters t = tilings_.cache().counters();
   const CacheCounters s = root_->schedule_counters();
   auto d = [](auto v) { return static_cast<double>(v); };
   return {{"runs", d(counters_.runs)},
           {"warmups", d(counters_.warmups)},
           {"launches", d(counters_.launches)},
+          {"replays", d(counters_.replays)},
+          {"pipelined", d(pipeline_->runs())},
+          {"worker_cpu_ns", d(pipeline_->worker_cpu_ns())},
           {"submits", d(counters_.submits)},
           {"submitted_tasks", d(counters_.submitted_tasks)},
           {"loads", d(counters_.loads)},
@@ -186,16 +196,20 @@ Stats Executable::stats() {
           {"syncs", d(counters_.syncs)},
           {"nodes_resolved", d(context_.counters.resolved)},
           {"nodes_skipped", d(context_.counters.skipped)},
-          {"tiling_hits", d(t.hits)},
-          {"tiling_misses", d(t.misses)},
+          {"tiling_hits", d(context_.counters.tiling_hits)},
+          {"tiling_misses", d(context_.counters.tiling_misses)},
+          {"tiling_bypasses", d(context_.counters.tiling_bypasses)},
           {"tiling_evictions", d(t.evictions)},
           {"tiling_entries", d(t.entries)},
           {"tiling_bytes", d(t.bytes)},
+          {"tiling_limit_bytes", d(tilings_.cache().limit_bytes())},
           {"schedule_hits", d(s.hits)},
           {"schedule_misses", d(s.misses)},
           {"schedule_evictions", d(s.evictions)},
           {"schedule_entries", d(s.entries)},
           {"schedule_bytes", d(s.bytes)},
+          {"pool_allocations", d(pool_->allocations())},
+          {"pool_retries", d(pool_->retries())},
           {"pool_used_bytes", d(pool_->used_bytes())},
           {"pool_cached_bytes", d(pool_->cached_bytes())},
           {"arena_bytes", d(arena_->bytes())},
@@ -206,14 +220,14 @@ Stats Executable::stats() {
 void Executable::resize_caches(size_t tiling_bytes, size_t schedule_bytes) {
   check_process();
   std::lock_guard<std::mutex> lock(mutex_);
-  tilings_.entries().resize(tiling_bytes);
+  tilings_.resize(tiling_bytes);
   root_->resize_schedule_cache(schedule_bytes);
 }
 
 void Executable::drop_cache_entries(size_t n) {
   check_process();
   std::lock_guard<std::mutex> lock(mutex_);
-  tilings_.entries().drop(n);
+  tilings_.cache().drop(n);
   root_->drop_schedule(n);
   root_->forget();
 }

@@ -21,6 +21,7 @@ struct ExecutableOptions {
   bool fuse = true;      // operators become one task where nobody else reads what is between them
   size_t tiling_cache_bytes = size_t{32} << 20;
   size_t schedule_cache_bytes = size_t{64} << 20;
+  int pipeline_workers = -1;  // see LevelOptions
 };
 
 // Aggregate of counters, by name, for stats().
@@ -83,8 +84,9 @@ class Executable : public std::enable_shared_from_this<Executable> {
   std::unique_ptr<Stream> stream_;
   std::unique_ptr<Pool> pool_;
   std::unique_ptr<Arena> arena_;
+  std::unique_ptr<Pipeline> pipeline_;
   HostEvaluator host_;
-  TilingCache tilings_;
+  TilingCache::Share tilings_;
   PackStore packs_;
   ResolveContext context_;
   std::unique_ptr<Level> root_;

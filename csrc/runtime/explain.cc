@@ -35,10 +35,19 @@ std::string where(const PlanNode& node, const Level& level, size_t s, size_t n) 
   return text;
 }
 
+std::string where(const HostSegment& host, const LevelOptions& options) {
+  if (options.pipeline_workers == 0) return "serial (asked for)";
+  if (options.pipeline_workers > 0)
+    return "pipelined in three stages (asked for) unless it runs on the caller's thread";
+  return describe_choice(host.costs, options.cpus);
+}
+
 void explain_level(const Level& level, const std::string& indent, std::string& out) {
   const Plan& plan = level.plan();
   for (size_t s = 0; s < plan.segments.size(); ++s) {
     const Segment& segment = plan.segments[s];
+    if (const HostSegment* host = level.host_segment(s))
+      out += indent + "segment " + std::to_string(s) + ", node by node: " + where(*host, level.options()) + "\n";
     for (size_t n = 0; n < segment.nodes.size(); ++n)
       out += indent + segment.nodes[n].node.op + " '" + segment.nodes[n].node.name +
              "': " + where(segment.nodes[n], level, s, n) + "\n";

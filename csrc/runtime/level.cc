@@ -15,9 +15,11 @@ size_t extent_count(const Segment& s) {
 
 }  // namespace
 
-Level::Level(std::shared_ptr<const Plan> plan, ResolveContext& context, Device& device, const LevelOptions& options)
+Level::Level(std::shared_ptr<const Plan> plan, ResolveContext& context, Device& device, Pool& pool, Pipeline& pipeline,
+             const LevelOptions& options)
     : plan_(std::move(plan)),
       device_(device),
+      pipeline_(pipeline),
       options_(options),
       resolver_(*plan_, context),
       frame_(plan_->values.size()),
@@ -30,13 +32,13 @@ Level::Level(std::shared_ptr<const Plan> plan, ResolveContext& context, Device& 
     const Segment& segment = plan_->segments[s];
     SegmentState state;
     if (segment.kind == SegmentKind::kTasks) {
-      state.host = std::make_unique<SerialExecutor>(resolver_, s);
-      state.schedules = std::make_unique<KeyedCache<LoadedSchedule>>(options.schedule_cache_bytes);
-      state.sightings = std::make_unique<KeyedCache<int>>(kSightingBytes);
+      state.host = std::make_unique<HostSegment>(resolver_, s, pool);
+      state.schedules = std::make_unique<KeyedCache<BoundSchedule>>(options.schedule_cache_bytes);
+      state.sightings = std::make_unique<KeyedCache<Sighting>>(kSightingBytes);
       state.extents.resize(extent_count(segment));
     }
     for (const auto& body : segment.bodies)
-      state.bodies.push_back(std::make_unique<Level>(body, context, device, options));
+      state.bodies.push_back(std::make_unique<Level>(body, context, device, pool, pipeline, options));
     segments_.push_back(std::move(state));
   }
 }
@@ -102,20 +104,23 @@ void Level::release_frame(Pool& pool) {
 void Level::run_tasks(size_t s, RunContext& run) {
   const Segment& segment = plan_->segments[s];
   SegmentState& state = segments_[s];
-  std::shared_ptr<LoadedSchedule> loaded = options_.mode == Mode::kHost ? nullptr : find_schedule(s, run);
-  if (loaded) {
-    publish(loaded->schedule());
-    LoadedSchedule::submit(loaded, *this, run, state.extents.data());
+  const std::shared_ptr<BoundSchedule> known = find_schedule(s, run);
+  if (!known) {
+    run_node_by_node(s, run);
   } else {
-    state.host->run(*this, run, state.extents.data());
+    publish(known->schedule());
+    if (options_.mode == Mode::kHost)
+      replay(known, *this, run, state.extents.data());
+    else
+      LoadedSchedule::submit(std::static_pointer_cast<LoadedSchedule>(known), *this, run, state.extents.data());
   }
   std::vector<std::shared_ptr<const void>>& retired = resolver_.context().retired;
   run.holdings->kept.insert(run.holdings->kept.end(), retired.begin(), retired.end());
   retired.clear();
   if (!segment.ends_in_sync()) return;
   sync(run, static_cast<int32_t>(segment.nodes.back().number));
-  if (loaded) {
-    read_extents(s, loaded->schedule().bounds);
+  if (known) {
+    read_extents(s, known->schedule().bounds);
   } else {
     std::vector<std::pair<size_t, Shape>> bounds;
     for (uint32_t n : segment.extent_nodes)
@@ -126,28 +131,67 @@ void Level::run_tasks(size_t s, RunContext& run) {
   read_back(segment.read_backs);
 }
 
-// The schedule to submit, loaded now where the mode says so; null: run in host mode.
-std::shared_ptr<LoadedSchedule> Level::find_schedule(size_t s, RunContext& run) {
-  SegmentState& state = segments_[s];
+// The schedule of this signature, made now where the mode says so; null: run node by node. Leaves the signature in
+// key_.
+std::shared_ptr<BoundSchedule> Level::find_schedule(size_t s, RunContext& run) {
   {
     StageTimer timer(run.recorder, Stage::kFramework, run.run, -1);
     make_signature(resolver_, s, key_);
-    if (std::shared_ptr<LoadedSchedule> found = state.schedules->find(key_)) return found;
+    if (std::shared_ptr<BoundSchedule> found = segments_[s].schedules->find(key_)) return found;
   }
-  // A shape that came back once will come back again: the second sighting pays for loading.
-  if (options_.mode == Mode::kAuto && !run.sinks_now && !plan_->is_static() && !state.sightings->find(key_)) {
-    state.sightings->insert(key_, std::make_shared<int>(1), sizeof(int));
-    return nullptr;
+  const bool sinks_at_once = options_.mode == Mode::kSink || (options_.mode == Mode::kAuto && plan_->is_static());
+  return sinks_at_once || run.sinks_now ? keep_schedule(s, run) : nullptr;
+}
+
+// The device already runs the first tasks while the last are resolved. What was resolved is kept, for replaying (host)
+// or sinking (auto), once the signature has come back and the time that this would have saved has reached its price.
+void Level::run_node_by_node(size_t s, RunContext& run) {
+  const Key key = key_;  // control flow inside may reuse the scratch key
+  const uint64_t start = now_ticks();
+  HostSegment& host = *segments_[s].host;
+  const PipelineShape shape = pipeline_shape(host, run);
+  if (shape == PipelineShape::kSerial)
+    run_serial(host, *this, run, segments_[s].extents.data());
+  else
+    pipeline_.run(host, shape, *this, run, segments_[s].extents.data());
+  const uint64_t host_ns = static_cast<uint64_t>(static_cast<double>(now_ticks() - start) * ns_per_tick());
+  key_ = key;
+  if (is_due(segments_[s], host_ns)) keep_schedule(s, run);
+}
+PipelineShape Level::pipeline_shape(const HostSegment& segment, const RunContext& run) const {
+  if (run.is_inline || options_.pipeline_workers == 0) return PipelineShape::kSerial;
+  if (options_.pipeline_workers > 0) return PipelineShape::kThreeStages;
+  return choose_pipeline(segment.costs, options_.cpus).shape;
+}
+
+bool Level::is_due(SegmentState& state, uint64_t host_ns) {
+  if (state.schedules->limit_bytes() == 0) return false;
+  const std::shared_ptr<Sighting> seen = state.sightings->find(key_);
+  if (!seen) {
+    state.sightings->insert(key_, std::make_shared<Sighting>(), sizeof(Sighting));
+    return false;
   }
+  seen->repeat_ns += host_ns;
+  if (seen->repeat_ns < state.keep_ns) return false;
+  seen->repeat_ns = 0;
+  return true;
+}
+
+std::shared_ptr<BoundSchedule> Level::keep_schedule(size_t s, RunContext& run) {
+  SegmentState& state = segments_[s];
   const uint64_t start = now_ticks();
   StageTimer timer(run.recorder, Stage::kLoad, run.run, -1);
-  const Key key = key_;  // resolving nested look-ups may reuse the scratch key
-  auto schedule = build_schedule(resolver_, s, run.recorder, run.run);
-  auto loaded = std::make_shared<LoadedSchedule>(std::move(schedule), *plan_, s, device_);
-  state.schedules->insert(key, loaded, loaded->bytes());
+  std::shared_ptr<const Schedule> schedule = build_schedule(resolver_, s, run.recorder, run.run);
+  std::shared_ptr<BoundSchedule> kept;
+  if (options_.mode == Mode::kHost)
+    kept = std::make_shared<BoundSchedule>(std::move(schedule), *plan_, s);
+  else
+    kept = std::make_shared<LoadedSchedule>(std::move(schedule), *plan_, s, device_);
+  state.schedules->insert(key_, kept, kept->bytes());
+  state.keep_ns = static_cast<uint64_t>(static_cast<double>(now_ticks() - start) * ns_per_tick());
   ++run.counters->loads;
-  run.counters->load_ns += static_cast<uint64_t>(static_cast<double>(now_ticks() - start) * ns_per_tick());
-  return loaded;
+  run.counters->load_ns += state.keep_ns;
+  return kept;
 }
 
 void Level::publish(const Schedule& schedule) {

@@ -5,7 +5,9 @@
 #include <memory>
 #include <vector>
 
+#include "host/pipeline.h"
 #include "host/serial_executor.h"
+#include "schedule/keyed_cache.h"
 #include "schedule/run_context.h"
 #include "sink/loaded_schedule.h"
 
@@ -34,11 +36,14 @@ class Results {
 struct LevelOptions {
   Mode mode = Mode::kAuto;
   size_t schedule_cache_bytes = 0;
+  int cpus = 1;               // that host stages may use at once
+  int pipeline_workers = -1;  // threads that make tilings; 0: never pipelined, -1: where measured costs say so
 };
 
 class Level : public Frame {
  public:
-  Level(std::shared_ptr<const Plan> plan, ResolveContext& context, Device& device, const LevelOptions& options);
+  Level(std::shared_ptr<const Plan> plan, ResolveContext& context, Device& device, Pool& pool, Pipeline& pipeline,
+        const LevelOptions& options);
   ~Level() override;
 
   // Launches the whole level; waits only at sync points. Throws RunAborted, or what a stage throws; then blocks are
@@ -53,6 +58,9 @@ class Level : public Frame {
 
   const Plan& plan() const { return *plan_; }
   const Resolver& resolver() const { return resolver_; }
+  const LevelOptions& options() const { return options_; }
+  // Null where the segment holds no tasks.
+  const HostSegment* host_segment(size_t s) const { return segments_[s].host.get(); }
   const Level& body(size_t segment, size_t i) const { return *segments_[segment].bodies[i]; }
   CacheCounters schedule_counters() const;  // of this level and its bodies
   void resize_schedule_cache(size_t bytes);
@@ -69,17 +77,25 @@ class Level : public Frame {
     void* data = nullptr;
     Block block;  // owned; null for arguments and results
   };
+  struct Sighting {
+    uint64_t repeat_ns = 0;  // spent on resolving and launching since the signature came back
+  };
   struct SegmentState {
-    std::unique_ptr<SerialExecutor> host;
-    std::unique_ptr<KeyedCache<LoadedSchedule>> schedules;
-    std::unique_ptr<KeyedCache<int>> sightings;  // auto: signatures that ran in host mode
+    std::unique_ptr<HostSegment> host;
+    std::unique_ptr<KeyedCache<BoundSchedule>> schedules;  // loaded ones, unless in host mode
+    std::unique_ptr<KeyedCache<Sighting>> sightings;       // signatures that ran node by node
+    uint64_t keep_ns = 0;                                  // what it took to keep the last schedule
     std::vector<std::unique_ptr<Level>> bodies;
     std::vector<int64_t> extents;
   };
 
   void bind(const std::vector<Argument>& arguments);
   void run_tasks(size_t s, RunContext& run);
-  std::shared_ptr<LoadedSchedule> find_schedule(size_t s, RunContext& run);
+  std::shared_ptr<BoundSchedule> find_schedule(size_t s, RunContext& run);
+  bool is_due(SegmentState& state, uint64_t host_ns);
+  std::shared_ptr<BoundSchedule> keep_schedule(size_t s, RunContext& run);
+  void run_node_by_node(size_t s, RunContext& run);
+  PipelineShape pipeline_shape(const HostSegment& segment, const RunContext& run) const;
   void publish(const Schedule& schedule);
   void run_if(size_t s, RunContext& run);
   void run_loop(size_t s, RunContext& run);
@@ -92,6 +108,7 @@ class Level : public Frame {
 
   std::shared_ptr<const Plan> plan_;
   Device& device_;
+  Pipeline& pipeline_;
   LevelOptions options_;
   Resolver resolver_;
   std::vector<SegmentState> segments_;

@@ -100,7 +100,10 @@ void Run::settle() {
   if (is_settled_) return;
   std::lock_guard<std::mutex> lock(executable_->mutex_);
   holdings_.release();
-  if (event_.status() != Status::kOk) error_ = kernel_error(event_, executable_->node(event_.failed_node()));
+  if (event_.is_cancelled())
+    error_ = std::make_exception_ptr(RunCancelledError("[wait] the run was cancelled; start it again"));
+  else if (event_.status() != Status::kOk)
+    error_ = kernel_error(event_, executable_->node(event_.failed_node()));
   is_settled_ = true;
 }
 

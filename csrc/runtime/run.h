@@ -27,6 +27,8 @@ class Run : public Results {
   // Waits up to `timeout_ns` (negative: no limit), then raises the first error of the run, if any. Throws
   // WaitTimeoutError when time is up; the run goes on.
   void wait(int64_t timeout_ns);
+  // Skips what has not executed; wait then raises RunCancelledError. False when the run has completed.
+  bool cancel() { return event_.cancel(); }
   // Valid after wait returned.
   const std::vector<Result>& results() const { return results_; }
 

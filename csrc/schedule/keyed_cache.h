@@ -1,13 +1,18 @@
-// Least-recently-used cache from a key of 64-bit words to a value, bounded in bytes. The hash finds candidates, the
-// full key decides. Not thread-safe: guarded by its owner's lock. Removing any entry at any time changes no result:
-// values are shared pointers, so whoever uses one keeps it.
+// Cache from a key of 64-bit words to a value, bounded in bytes. The hash finds candidates, the full key decides.
+// Eviction is S3-FIFO (Yang et al., SOSP'23), chosen by measurement: docs/decisions/0009. A new entry waits in a small
+// queue; only what is asked for again moves to the main one, and a key that was dropped too early is remembered by its
+// hash for a while and goes there at once. A hit moves nothing: it counts.
+//
+// Not thread-safe: guarded by its owner's lock. Removing any entry at any time changes no result: values are shared
+// pointers, so whoever uses one keeps it.
 #pragma once
 
 #include <cstdint>
 #include <cstring>
+#include <deque>
 #include <list>
 #include <memory>
-#include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "base/array_view.h"
@@ -41,16 +46,22 @@ struct CacheCounters {
 template <typename T>
 class KeyedCache {
  public:
-  explicit KeyedCache(size_t limit_bytes) : limit_bytes_(limit_bytes) {}
+  // What happens to an entry that leaves: `is_evicted` where there was no room for it, else it was dropped on request.
+  using Removed = void (*)(void* context, const T& value, size_t bytes, bool is_evicted);
 
-  // Null on a miss. A hit becomes the most recent entry.
+  explicit KeyedCache(size_t limit_bytes, Removed removed = nullptr, void* context = nullptr)
+      : limit_bytes_(limit_bytes), index_(kMinSlots), removed_(removed), context_(context) {}
+  KeyedCache(const KeyedCache&) = delete;
+  KeyedCache& operator=(const KeyedCache&) = delete;
+
+  // Null on a miss.
   std::shared_ptr<T> find(const Key& key) {
-    auto [it, end] = index_.equal_range(key.hash());
-    for (; it != end; ++it) {
-      Entry& e = *it->second;
-      if (!is_equal(e.key, key.words())) continue;
+    const uint64_t hash = key.hash();
+    for (size_t at = hash & mask(); index_[at].entry != nullptr; at = (at + 1) & mask()) {
+      if (index_[at].hash != hash || !is_equal(index_[at].entry->key, key.words())) continue;
+      Entry& e = *index_[at].entry;
+      e.uses += e.uses < kMaxUses;
       ++counters_.hits;
-      if (it->second != order_.begin()) order_.splice(order_.begin(), order_, it->second);
       return e.value;
     }
     ++counters_.misses;
@@ -58,15 +69,23 @@ class KeyedCache {
   }
 
   // The key must be absent. An entry larger than the limit is not kept.
-  void insert(const Key& key, std::shared_ptr<T> value, size_t value_bytes) {
-    const size_t bytes = value_bytes + key.words().size() * 8 + sizeof(Entry) + 64;  // 64: list and index nodes
-    if (bytes > limit_bytes_) return;
+  // Returns its bytes, 0 when it was not kept.
+  size_t insert(const Key& key, std::shared_ptr<T> value, size_t value_bytes) {
+    const size_t bytes = value_bytes + key.words().size() * 8 + kOverheadBytes;
+    if (bytes > limit_bytes_) return 0;
     shrink(limit_bytes_ - bytes);
+    if ((counters_.entries + 1) * 2 > index_.size()) rehash(index_.size() * 2);
     const ArrayView<const uint64_t> words = key.words();
-    order_.push_front({key.hash(), bytes, {words.begin(), words.end()}, std::move(value)});
-    index_.emplace(order_.front().hash, order_.begin());
+    const uint64_t hash = key.hash();
+    const bool is_main = ghosts_.erase(hash) != 0;
+    Queue& queue = is_main ? main_ : small_;
+    queue.push_front({hash, bytes, {words.begin(), words.end()}, std::move(value), 0, is_main});
+    queue.front().self = queue.begin();
+    if (!is_main) small_bytes_ += bytes;
     counters_.bytes += bytes;
     ++counters_.entries;
+    place(&queue.front());
+    return bytes;
   }
 
   void resize(size_t limit_bytes) {
@@ -74,51 +93,123 @@ class KeyedCache {
     shrink(limit_bytes);
   }
   void clear() { shrink(0); }
-  // Drops the n-th most recent entry, if there is one (tests: dropping anything at any time changes no result).
+  // Drops the n-th entry, if there is one (tests: dropping anything at any time changes no result).
   void drop(size_t n) {
-    if (n >= order_.size()) return;
-    auto it = order_.begin();
-    std::advance(it, n);
-    erase(it);
+    Queue& queue = n < small_.size() ? small_ : main_;
+    if (&queue == &main_) n -= small_.size();
+    if (n < queue.size()) erase(*std::next(queue.begin(), static_cast<ptrdiff_t>(n)), false);
   }
 
   const CacheCounters& counters() const { return counters_; }
   size_t limit_bytes() const { return limit_bytes_; }
 
  private:
+  struct Entry;
+  using Queue = std::list<Entry>;  // newest first
   struct Entry {
     uint64_t hash;
     size_t bytes;
     std::vector<uint64_t> key;
     std::shared_ptr<T> value;
+    uint8_t uses;  // since it entered its queue, up to kMaxUses
+    bool is_main;
+    typename Queue::iterator self{};
   };
-  using Order = std::list<Entry>;
+  struct IndexSlot {
+    uint64_t hash = 0;
+    Entry* entry = nullptr;
+  };
+
+  static constexpr uint8_t kMaxUses = 3;
+  static constexpr size_t kMinSlots = 16;
+  static constexpr size_t kOverheadBytes = sizeof(Entry) + 112;  // list node, two index slots, a ghost
 
   static bool is_equal(const std::vector<uint64_t>& a, ArrayView<const uint64_t> b) {
     return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * 8) == 0;
   }
+
+  // --- queues --------------------------------------------------------------------------------------------------
   void shrink(size_t to_bytes) {
-    while (!order_.empty() && counters_.bytes > to_bytes) {
-      erase(std::prev(order_.end()));
-      ++counters_.evictions;
+    while (counters_.bytes > to_bytes) {
+      // The small queue holds a third: with less, shapes that come in bursts are dropped before they come back.
+      if (main_.empty() || (!small_.empty() && small_bytes_ * 3 >= limit_bytes_))
+        evict_small();
+      else
+        evict_main();
     }
   }
-  void erase(typename Order::iterator entry) {
-    auto [it, end] = index_.equal_range(entry->hash);
-    for (; it != end; ++it)
-      if (it->second == entry) {
-        index_.erase(it);
-        break;
-      }
-    counters_.bytes -= entry->bytes;
+  void evict_small() {
+    Entry& e = small_.back();
+    if (e.uses) {
+      small_bytes_ -= e.bytes;
+      e.uses = 0;
+      e.is_main = true;
+      main_.splice(main_.begin(), small_, e.self);
+      return;
+    }
+    remember(e.hash);
+    erase(e, true);
+  }
+  void evict_main() {
+    Entry& e = main_.back();
+    if (e.uses) {
+      --e.uses;
+      main_.splice(main_.begin(), main_, e.self);
+      return;
+    }
+    erase(e, true);
+  }
+  void remember(uint64_t hash) {
+    if (ghosts_.insert(hash).second) ghost_order_.push_back(hash);
+    while (ghost_order_.size() > counters_.entries) {
+      ghosts_.erase(ghost_order_.front());
+      ghost_order_.pop_front();
+    }
+  }
+  void erase(Entry& e, bool is_evicted) {
+    unplace(&e);
+    counters_.evictions += is_evicted;
+    if (removed_) removed_(context_, *e.value, e.bytes, is_evicted);
+    counters_.bytes -= e.bytes;
     --counters_.entries;
-    order_.erase(entry);
+    if (!e.is_main) small_bytes_ -= e.bytes;
+    (e.is_main ? main_ : small_).erase(e.self);
+  }
+
+  // --- index: open addressing, at most half full ----------------------------------------------------------------
+  size_t mask() const { return index_.size() - 1; }
+  void place(Entry* e) {
+    size_t at = e->hash & mask();
+    while (index_[at].entry) at = (at + 1) & mask();
+    index_[at] = {e->hash, e};
+  }
+  void unplace(const Entry* e) {
+    size_t hole = e->hash & mask();
+    while (index_[hole].entry != e) hole = (hole + 1) & mask();
+    // Whatever follows without a gap and may live in the hole moves there, so that no search stops early.
+    for (size_t at = (hole + 1) & mask(); index_[at].entry; at = (at + 1) & mask()) {
+      const size_t home = index_[at].hash & mask();
+      if (((at - home) & mask()) < ((at - hole) & mask())) continue;
+      index_[hole] = index_[at];
+      hole = at;
+    }
+    index_[hole] = {};
+  }
+  void rehash(size_t slots) {
+    index_.assign(slots, {});
+    for (Queue* queue : {&small_, &main_})
+      for (Entry& e : *queue) place(&e);
   }
 
   size_t limit_bytes_;
-  Order order_;  // most recent first
-  std::unordered_multimap<uint64_t, typename Order::iterator> index_;
+  Queue small_, main_;
+  size_t small_bytes_ = 0;
+  std::vector<IndexSlot> index_;  // a power of two
+  std::unordered_set<uint64_t> ghosts_;
+  std::deque<uint64_t> ghost_order_;
   CacheCounters counters_;
+  const Removed removed_;
+  void* const context_;
 };
 
 }  // namespace asc

@@ -17,6 +17,7 @@ size_t Pool::class_bytes(int index) { return (size_t{4} + index % 4) * 16 << (in
 Block Pool::allocate(size_t bytes) {
   const int index = class_of(bytes);
   if (index >= kClasses) throw OutOfMemoryError("[pool] asked " + std::to_string(bytes) + " bytes; reduce the shapes");
+  ++allocations_;
   Block block{nullptr, class_bytes(index)};
   if (!free_[index].empty()) {
     block.data = free_[index].back();
@@ -26,7 +27,10 @@ Block Pool::allocate(size_t bytes) {
     try {
       block.data = device_.allocate(block.bytes);
     } catch (const OutOfMemoryError&) {
+      ++retries_;
+      for (Holder* holder : holders_) holder->settle();
       stream_.synchronize();
+      for (Holder* holder : holders_) holder->give_up();
       trim();
       block.data = device_.allocate(block.bytes);
     }

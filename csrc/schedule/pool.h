@@ -3,6 +3,7 @@
 // writes to it after its former readers. Guarded by the executable's lock.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -19,19 +20,34 @@ struct Block {
 
 class Pool {
  public:
+  // Somebody who keeps blocks that he could do without.
+  class Holder {
+   public:
+    virtual ~Holder() = default;
+    // Returns when every task whose memory has been placed so far is launched.
+    virtual void settle() {}
+    // Releases what is not in use. Everything launched so far has completed.
+    virtual void give_up() {}
+  };
+
   Pool(Device& device, Stream& stream) : device_(device), stream_(stream) {}
   ~Pool() { trim(); }
   Pool(const Pool&) = delete;
   Pool& operator=(const Pool&) = delete;
 
-  // At least `bytes`. On exhaustion: waits for the stream, trims, tries again, then throws OutOfMemoryError.
+  // At least `bytes`. On exhaustion: waits for the stream, asks holders to give up what they can, trims, tries again,
+  // then throws OutOfMemoryError.
   Block allocate(size_t bytes);
   void release(Block block);
   // Gives cached blocks back to the device. Nothing that uses them may be in flight.
   void trim();
+  void add_holder(Holder* holder) { holders_.push_back(holder); }
+  void remove_holder(Holder* holder) { holders_.erase(std::find(holders_.begin(), holders_.end(), holder)); }
 
   size_t cached_bytes() const { return cached_bytes_; }
   size_t used_bytes() const { return used_bytes_; }
+  uint64_t allocations() const { return allocations_; }  // calls of allocate
+  uint64_t retries() const { return retries_; }          // of them, those that met exhaustion
 
  private:
   // Four classes per power of two: at most 25 % of a block is lost to rounding.
@@ -42,7 +58,9 @@ class Pool {
   Device& device_;
   Stream& stream_;
   std::array<std::vector<void*>, kClasses> free_;
+  std::vector<Holder*> holders_;
   size_t cached_bytes_ = 0, used_bytes_ = 0;
+  uint64_t allocations_ = 0, retries_ = 0;
 };
 
 }  // namespace asc

@@ -12,6 +12,7 @@ constexpr size_t kMaxTensorBytes = size_t{1} << 47;  // the address space of a p
 
 Resolver::Resolver(const Plan& plan, ResolveContext& context) : plan_(plan), context_(context) {
   states_.resize(plan.values.size());
+  stamps_.resize(plan.values.size(), 0);
   for (size_t v = 0; v < states_.size(); ++v) {
     if (!plan.values[v].constant) continue;
     states_[v].shape = plan.values[v].constant->shape;
@@ -41,7 +42,8 @@ void Resolver::prepare(const PlanNode& node, NodeMemo& memo, std::string& missin
     missing += (missing.empty() ? "" : ", ") + node.node.op + " '" + node.node.name + "' on " + name_of(t);
     return;
   }
-  memo.instance = context_.tilings->intern(memo.kernel, node, plan_);
+  const DeviceOptions& options = node.is_on_host ? context_.host->options() : *context_.options;
+  memo.instance = context_.tilings->cache().intern(memo.kernel, node, plan_, options);
   memo.task.operands = node.operands.data();
   memo.task.input_count = static_cast<uint16_t>(node.node.inputs.size());
   memo.task.output_count = static_cast<uint16_t>(node.node.outputs.size());
@@ -49,10 +51,9 @@ void Resolver::prepare(const PlanNode& node, NodeMemo& memo, std::string& missin
 }
 
 void Resolver::set_shape(ValueId v, const Shape& shape) {
-  ValueState& state = states_[v];
-  if (state.stamp && state.shape == shape) return;
-  state.shape = shape;
-  state.stamp = ++clock_;
+  if (stamps_[v] && states_[v].shape == shape) return;
+  states_[v].shape = shape;
+  stamps_[v] = ++clock_;
 }
 
 void Resolver::set_host(ValueId v, std::shared_ptr<const HostTensor> value) {
@@ -61,7 +62,7 @@ void Resolver::set_host(ValueId v, std::shared_ptr<const HostTensor> value) {
   count_host_bytes(v, *value);
   if (state.host) context_.retired.push_back(std::move(state.host));
   state.host = std::move(value);
-  state.stamp = ++clock_;
+  stamps_[v] = ++clock_;
 }
 
 // One by one they are bounded by the host evaluator; a model with many would still end in the system's hands.
@@ -78,10 +79,10 @@ void Resolver::count_host_bytes(ValueId v, const HostTensor& value) {
 }
 
 void Resolver::publish(ValueId v, const Shape& shape, const std::shared_ptr<const HostTensor>& host) {
-  const uint64_t before = states_[v].stamp;
+  const uint64_t before = stamps_[v];
   set_shape(v, shape);
   if (host) set_host(v, host);
-  if (states_[v].stamp != before && producers_[v]) producers_[v]->stamp = 0;
+  if (stamps_[v] != before && producers_[v]) producers_[v]->stamp = 0;
 }
 
 void Resolver::set_host_copy(ValueId v, const TensorView& view) {
@@ -101,16 +102,16 @@ void Resolver::forget() {
 bool Resolver::is_current(const PlanNode& node, const NodeMemo& memo) const {
   if (memo.stamp == 0 || !context_.use_memo) return false;
   for (ValueId v : node.node.inputs)
-    if (v != kNoValue && states_[v].stamp > memo.stamp) return false;
+    if (v != kNoValue && stamps_[v] > memo.stamp) return false;
   return true;
 }
 
-void Resolver::resolve(size_t s, size_t n, Recorder* recorder, uint32_t run) {
+bool Resolver::resolve(size_t s, size_t n, Recorder* recorder, uint32_t run, std::shared_ptr<TilingJob>* later) {
   const PlanNode& node = plan_.segments[s].nodes[n];
   NodeMemo& memo = memos_[s][n];
   if (is_current(node, memo)) {
     ++context_.counters.skipped;
-    return;
+    return false;
   }
   ++context_.counters.resolved;
   {
@@ -122,8 +123,13 @@ void Resolver::resolve(size_t s, size_t n, Recorder* recorder, uint32_t run) {
   if (node.is_on_host)
     compute_on_host(node, memo);
   else if (node.is_task())
-    tile(node, memo);
+    use_tiling(node, memo, find_tiling(node, memo, *context_.options, later));
+  if (later && *later) {
+    (*later)->recorder_ = recorder;
+    (*later)->run_ = run;
+  }
   memo.stamp = clock_;
+  return true;
 }
 
 void Resolver::gather_inputs(const PlanNode& node) {
@@ -173,10 +179,9 @@ size_t Resolver::output_bytes(size_t s, size_t n, size_t i) const {
   return static_cast<size_t>(shape.num_elements()) * size_of(node.output_types[i]);
 }
 
-std::shared_ptr<const Tiling> Resolver::find_tiling(const PlanNode& node, const NodeMemo& memo,
-                                                    const DeviceOptions& options) {
+void Resolver::make_key(const PlanNode& node, const NodeMemo& memo) {
   key_.clear();
-  key_.add(memo.instance);
+  key_.add(memo.instance->number);
   for (size_t i = 0; i < input_shapes_.size(); ++i) {
     if (i < 64 && ((node.constant_inputs >> i) & 1u)) continue;  // part of the instance
     const Shape* shape = input_shapes_[i];
@@ -186,12 +191,56 @@ std::shared_ptr<const Tiling> Resolver::find_tiling(const PlanNode& node, const 
     if (input_hosts_[i] && i < 64 && ((node.op->host_inputs >> i) & 1u))
       key_.add_bytes(input_hosts_[i]->data(), input_hosts_[i]->bytes());
   }
-  return context_.tilings->get(key_, [&] {
+}
+
+std::shared_ptr<const Tiling> Resolver::find_tiling(const PlanNode& node, const NodeMemo& memo,
+                                                    const DeviceOptions& options, std::shared_ptr<TilingJob>* later) {
+  const auto make = [&] {
     TilingContext ctx(node.node, node.input_types.data(), input_shapes_.data(), input_hosts_.data(),
                       static_cast<int>(input_shapes_.size()), node.output_types.data(), output_shapes_.data(),
                       static_cast<int>(output_shapes_.size()), node.is_on_host ? 0 : node.constant_inputs, options);
     return memo.kernel->tiling(ctx);
-  });
+  };
+  TilingCache& cache = context_.tilings->cache();
+  make_key(node, memo);
+  if (context_.tilings->is_off()) {
+    ++context_.counters.tiling_bypasses;
+    return cache.bypass(*memo.instance, make);
+  }
+  if (std::shared_ptr<const Tiling> found = cache.find(key_, *memo.instance)) {
+    ++context_.counters.tiling_hits;
+    return found;
+  }
+  ++context_.counters.tiling_misses;
+  if (!later) return cache.fill(key_, memo.instance, make);
+  *later = make_job(node, memo);
+  return nullptr;
+}
+
+std::shared_ptr<TilingJob> Resolver::make_job(const PlanNode& node, const NodeMemo& memo) const {
+  auto job = std::make_shared<TilingJob>();
+  job->node_ = &node;
+  job->kernel_ = memo.kernel;
+  job->options_ = context_.options;
+  job->cache_ = &context_.tilings->cache();
+  job->instance_ = memo.instance;
+  job->key_ = key_;
+  for (size_t i = 0; i < input_shapes_.size(); ++i) {
+    job->has_input_.push_back(input_shapes_[i] != nullptr);
+    job->inputs_.push_back(input_shapes_[i] ? *input_shapes_[i] : Shape{});
+    job->hosts_.push_back(input_hosts_[i] ? states_[node.node.inputs[i]].host : nullptr);
+  }
+  job->outputs_ = output_shapes_;
+  return job;
+}
+
+void Resolver::commit(size_t s, size_t n, TilingJob& job) {
+  try {
+    use_tiling(plan_.segments[s].nodes[n], memos_[s][n], job.wait());
+  } catch (...) {
+    abandon(s, n);
+    throw;
+  }
 }
 
 void Resolver::compute_on_host(const PlanNode& node, NodeMemo& memo) {
@@ -200,7 +249,7 @@ void Resolver::compute_on_host(const PlanNode& node, NodeMemo& memo) {
     set_host(node.node.outputs[0], std::make_shared<const HostTensor>(HostEvaluator::view(from, output_shapes_[0])));
     return;
   }
-  memo.tiling = find_tiling(node, memo, context_.host->options());
+  memo.tiling = find_tiling(node, memo, context_.host->options(), nullptr);
   if (node.op->is_shape_only) input_hosts_.assign(input_hosts_.size(), nullptr);
   std::vector<HostTensor> results = context_.host->launch(node, *memo.tiling, input_hosts_, output_shapes_);
   for (size_t i = 0; i < results.size(); ++i)
@@ -208,9 +257,8 @@ void Resolver::compute_on_host(const PlanNode& node, NodeMemo& memo) {
       set_host(node.node.outputs[i], std::make_shared<const HostTensor>(std::move(results[i])));
 }
 
-void Resolver::tile(const PlanNode& node, NodeMemo& memo) {
-  std::shared_ptr<const Tiling> tiling = find_tiling(node, memo, *context_.options);
-  if (tiling == memo.tiling) return;
+void Resolver::use_tiling(const PlanNode& node, NodeMemo& memo, std::shared_ptr<const Tiling> tiling) {
+  if (!tiling || tiling == memo.tiling) return;
   std::shared_ptr<const Buffer> packed = context_.packs->get(*tiling, node, plan_);
   if (memo.tiling) context_.retired.push_back(std::move(memo.tiling));
   if (memo.packed && memo.packed != packed) context_.retired.push_back(std::move(memo.packed));

@@ -13,11 +13,13 @@
 #include "schedule/host_values.h"
 #include "schedule/pack_store.h"
 #include "schedule/tiling_cache.h"
+#include "schedule/tiling_job.h"
 
 namespace asc {
 
 struct ResolveCounters {
   uint64_t resolved = 0, skipped = 0;  // nodes
+  uint64_t tiling_hits = 0, tiling_misses = 0, tiling_bypasses = 0;
 };
 
 // What the levels of one executable share.
@@ -27,7 +29,7 @@ struct ResolveContext {
   size_t memory_limit_bytes = 0;  // of the device, and of all host values together; 0: none
   size_t host_bytes = 0;          // of the host values that the resolvers hold
   HostEvaluator* host = nullptr;
-  TilingCache* tilings = nullptr;
+  TilingCache::Share* tilings = nullptr;
   PackStore* packs = nullptr;
   bool use_memo = true;
   ResolveCounters counters;
@@ -59,8 +61,12 @@ class Resolver {
   // Largest shape of output `i` of a data-dependent node.
   const Shape& bound(size_t s, size_t n, size_t i) const { return memos_[s][n].bounds[i]; }
 
-  // Brings node `n` of segment `s` up to date.
-  void resolve(size_t s, size_t n, Recorder* recorder, uint32_t run);
+  // Brings node `n` of segment `s` up to date; false: it was. With `later`, a tiling that is not cached is not made but
+  // left there as a job: commit it before the node's task is used, or abandon it.
+  bool resolve(size_t s, size_t n, Recorder* recorder, uint32_t run, std::shared_ptr<TilingJob>* later = nullptr);
+  // Waits for the job of a node. Throws what making the tiling threw; the node has to be resolved again then.
+  void commit(size_t s, size_t n, TilingJob& job);
+  void abandon(size_t s, size_t n) { memos_[s][n].stamp = 0; }
 
   // Results of resolve for tasks.
   const Task& task(size_t s, size_t n) const { return memos_[s][n].task; }
@@ -77,12 +83,11 @@ class Resolver {
   struct ValueState {
     Shape shape;
     std::shared_ptr<const HostTensor> host;
-    uint64_t stamp = 0;
   };
   struct NodeMemo {
     uint64_t stamp = 0;  // 0: never resolved
     const Kernel* kernel = nullptr;
-    uint64_t instance = 0;  // see TilingCache::intern
+    TilingCache::InstancePtr instance;
     std::shared_ptr<const Tiling> tiling;
     std::shared_ptr<const Buffer> packed;
     Task task;
@@ -96,13 +101,18 @@ class Resolver {
   void check_size(const PlanNode& node, size_t i) const;
   void count_host_bytes(ValueId v, const HostTensor& value);  // throws OutOfMemoryError
   void compute_on_host(const PlanNode& node, NodeMemo& memo);
-  void tile(const PlanNode& node, NodeMemo& memo);
-  std::shared_ptr<const Tiling> find_tiling(const PlanNode& node, const NodeMemo& memo, const DeviceOptions& options);
+  void use_tiling(const PlanNode& node, NodeMemo& memo, std::shared_ptr<const Tiling> tiling);
+  void make_key(const PlanNode& node, const NodeMemo& memo);
+  std::shared_ptr<TilingJob> make_job(const PlanNode& node, const NodeMemo& memo) const;
+  // Null when `later` took it.
+  std::shared_ptr<const Tiling> find_tiling(const PlanNode& node, const NodeMemo& memo, const DeviceOptions& options,
+                                            std::shared_ptr<TilingJob>* later);
 
   const Plan& plan_;
   ResolveContext& context_;
   uint64_t clock_ = 1;
   std::vector<ValueState> states_;
+  std::vector<uint64_t> stamps_;              // by value: its last change
   std::vector<std::vector<NodeMemo>> memos_;  // by segment, node
   std::vector<NodeMemo*> producers_;          // by value; null for inputs and constants
   // Scratch of one resolve, kept to avoid allocation.

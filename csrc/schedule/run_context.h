@@ -16,7 +16,8 @@ namespace asc {
 // Slot pointers of one segment for one run in flight.
 struct Table {
   std::vector<void*> slots;
-  const std::byte* arena_base = nullptr;  // what arena slots were computed from
+  const std::byte* arena_base = nullptr;  // schedules: what arena slots were computed from
+  uint64_t version = 0, losses = 0;       // host mode: of the placements that the slots hold
 };
 
 // Tables with the fixed slots filled in, reused by later runs. Guarded by the executable's lock.
@@ -24,7 +25,7 @@ class TableStore {
  public:
   explicit TableStore(std::vector<void*> fixed) : fixed_(std::move(fixed)) {}
   std::unique_ptr<Table> lease() {
-    if (free_.empty()) return std::make_unique<Table>(Table{fixed_, nullptr});
+    if (free_.empty()) return std::make_unique<Table>(Table{fixed_});
     std::unique_ptr<Table> t = std::move(free_.back());
     free_.pop_back();
     return t;
@@ -37,7 +38,8 @@ class TableStore {
 };
 
 struct RunCounters {
-  uint64_t runs = 0, warmups = 0, launches = 0, submits = 0, submitted_tasks = 0, loads = 0, load_ns = 0, syncs = 0;
+  uint64_t runs = 0, warmups = 0, launches = 0, replays = 0, submits = 0, submitted_tasks = 0, loads = 0, load_ns = 0,
+           syncs = 0;
 };
 
 // Everything a run in flight must keep until its event is signalled.

@@ -34,4 +34,10 @@ bool spin_until(Ready&& ready, int64_t spin_ns) {
   return false;
 }
 
+// Keeps the CPU busy for `ns`: imitates work.
+inline void spin_for(int64_t ns) {
+  const int64_t end = monotonic_ns() + ns;
+  while (monotonic_ns() < end) cpu_relax();
+}
+
 }  // namespace asc

@@ -2,6 +2,7 @@
 
 #include <pthread.h>
 #include <signal.h>
+#include <time.h>
 
 #include <string>
 #include <system_error>
@@ -53,6 +54,17 @@ void Thread::join() {
   else
     static_cast<void>(thread_.release());  // destroying a joinable std::thread ends the process: leak its handle
   thread_.reset();
+}
+
+int64_t Thread::cpu_ns() const {
+#if defined(__linux__)
+  clockid_t clock;
+  timespec time;
+  if (thread_ && generation_ == fork_generation() && pthread_getcpuclockid(thread_->native_handle(), &clock) == 0 &&
+      clock_gettime(clock, &time) == 0)
+    return int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
+#endif
+  return 0;
 }
 
 }  // namespace asc

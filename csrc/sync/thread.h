@@ -23,6 +23,8 @@ class Thread {
   void start(const char* name, std::function<void()> body);
   bool is_started() const { return thread_ != nullptr; }
   void join();
+  // CPU time that the thread has used, in nanoseconds; 0 where it is not running or the system does not tell.
+  int64_t cpu_ns() const;
 
  private:
   std::unique_ptr<std::thread> thread_;

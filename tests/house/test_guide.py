@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gzip
+import json
 import os
 import re
 import subprocess
@@ -18,7 +20,7 @@ import ascendsched
 from ascendsched.errors import AscendSchedError
 
 GUIDE = Path(__file__).resolve().parents[2] / "docs" / "guide"
-PAGES = ["from-onnxruntime.md", "threads-and-containers.md", "troubleshooting.md"]
+PAGES = ["diagnose.md", "from-onnxruntime.md", "threads-and-containers.md", "troubleshooting.md"]
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", flags=re.DOTALL | re.MULTILINE)
 
 
@@ -49,6 +51,24 @@ def save(path: Path, nodes: list[Any], inputs: list[Any], weights: dict[str, Any
     return model
 
 
+def save_traces(folder: Path) -> None:
+    """A profile of twenty late kernels in one step, alone and as the two ranks of a job."""
+    common = {"ph": "X", "pid": 1, "tid": 1}
+    events: list[dict[str, Any]] = [
+        {**common, "cat": "user_annotation", "name": "ProfilerStep#1", "ts": 0, "dur": 2000}
+    ]
+    for i in range(20):
+        linked = {"args": {"correlation": i + 1, "device": 0, "stream": 7}}
+        launch = {"cat": "cuda_runtime", "name": "cudaLaunchKernel", "ts": i * 100 + 70, "dur": 5, **linked}
+        kernel = {"cat": "kernel", "name": "gemm", "ts": i * 100 + 80, "dur": 10, **linked}
+        events += [{**common, **launch}, {**common, **kernel}]
+    for name, rank in (("trace", 0), ("ranks/rank0", 0), ("ranks/rank1", 1)):
+        path = folder / f"{name}.json.gz"
+        path.parent.mkdir(exist_ok=True)
+        document = {"distributedInfo": {"rank": rank}, "traceEvents": events}
+        path.write_bytes(gzip.compress(json.dumps(document).encode()))
+
+
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Where the pages' examples run: a folder with their models, and the command on the path."""
@@ -67,6 +87,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     save(tmp_path / "int8.onnx", [helper.make_node("Erf", ["x"], ["y"], "error_function")], [small], {})
     index = helper.make_tensor_value_info("i", TensorProto.INT64, ["n"])
     save(tmp_path / "gather.onnx", [helper.make_node("Gather", ["w", "i"], ["y"], "rows")], [index], {"w": weights})
+    save_traces(tmp_path)
     command = tmp_path / "bin" / "ascendsched"
     command.parent.mkdir()
     command.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m ascendsched "$@"\n')

@@ -119,7 +119,7 @@ def test_header_is_guarded_and_begins_with_its_purpose(path: Path) -> None:
 
 
 def test_profile_reports_work_without_the_extension() -> None:
-    for path in sorted((ROOT / "ascendsched" / "profile").glob("*.py")):
+    for path in sorted((ROOT / "ascendsched" / "profile").rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
             if isinstance(node, ast.ImportFrom):

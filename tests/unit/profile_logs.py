@@ -17,7 +17,7 @@ def spans(rows: Sequence[Row]) -> np.ndarray[Any, Any]:
     data = [
         (start, end, run, node, sequence, STAGES.index(stage), 0) for start, end, run, node, sequence, stage in rows
     ]
-    return np.array([(*row[:6], [0, 0, 0]) for row in data], dtype=SPAN_DTYPE)
+    return np.array([(*row[:6], 0, [0, 0]) for row in data], dtype=SPAN_DTYPE)
 
 
 def make_log(host: Sequence[Row], device: Sequence[Row], **extra: Any) -> dict[str, Any]:

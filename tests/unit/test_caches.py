@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+
 import numpy as np
 import pytest
 from onnx import TensorProto as T
@@ -133,8 +135,24 @@ def test_caches_that_are_off_or_tiny_change_no_result_and_keep_their_bounds(mode
             for variant in VARIANTS:
                 f = feed(**variant)
                 assert np.array_equal(exe.run(f)["y"], want.run(f)["y"], equal_nan=True)
-                assert exe.stats()["tiling_bytes"] <= tiling
                 assert exe.stats()["schedule_bytes"] <= schedules
+                assert exe.stats()["tiling_bytes"] <= exe.stats()["tiling_limit_bytes"]
+        assert exe.stats()["tiling_limit_bytes"] >= tiling
+        if tiling == 0:
+            assert exe.stats()["tiling_hits"] == 0 < exe.stats()["tiling_bypasses"]
+
+
+def test_executables_share_tilings_and_the_largest_wish_bounds_the_cache():
+    model = onnx_models.mlp(width=24)
+    first = asc.compile(model, mode="host", threads=1, options=asc.Options(tiling_cache_bytes=40 << 20))
+    first(np.ones((3, 24), np.float32))
+    second = asc.compile(model, mode="host", threads=1, options=asc.Options(tiling_cache_bytes=1 << 16))
+    second(np.ones((3, 24), np.float32))
+    assert second.stats()["tiling_misses"] == 0 < second.stats()["tiling_hits"]
+    assert second.stats()["tiling_limit_bytes"] == 40 << 20
+    del first
+    gc.collect()
+    assert second.stats()["tiling_limit_bytes"] < 40 << 20
 
 
 def test_nodes_with_equal_kernels_share_tilings():
@@ -142,8 +160,8 @@ def test_nodes_with_equal_kernels_share_tilings():
     model = onnx_models.model(nodes, [onnx_models.info("x0", shape=["n"])], [onnx_models.info("x20")])
     exe = asc.compile(model, mode="host", threads=1, options=asc.Options(fuse=False))
     exe(np.ones(3, np.float32))
-    assert exe.stats()["tiling_misses"] == 1
-    assert exe.stats()["tiling_hits"] == 19
+    assert exe.stats()["tiling_misses"] <= 1  # none where another executable has met this kernel and shape
+    assert exe.stats()["tiling_hits"] >= 19
 
 
 def test_resident_memory_is_flat_over_runs_of_changing_shapes():
@@ -164,9 +182,9 @@ def test_resident_memory_is_flat_over_runs_of_changing_shapes():
     before = resident_bytes()
     churn(10_000)
     assert resident_bytes() - before < 8 << 20
-    assert exe.stats()["tiling_bytes"] <= 1 << 16
+    assert exe.stats()["tiling_bytes"] <= exe.stats()["tiling_limit_bytes"]
     assert exe.stats()["schedule_bytes"] <= 1 << 16
-    assert exe.stats()["tiling_evictions"] > 0
+    assert exe.stats()["schedule_evictions"] > 0
 
 
 def resident_bytes() -> int:

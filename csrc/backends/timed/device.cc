@@ -8,6 +8,7 @@
 #include "device/ring_stream.h"
 #include "kernel/empty_kernels.h"
 #include "kernel/kernel.h"
+#include "sync/spin.h"
 
 namespace asc {
 
@@ -27,31 +28,54 @@ DeviceInfo make_info(const TimedOptions& options) {
   return info;
 }
 
+std::shared_ptr<const Tiling> make_slow_tiling(const TilingContext& ctx) {
+  spin_for(ctx.options().tiling_ns);
+  return make_empty_tiling(ctx);
+}
+
+const KernelRegistry& slow_kernels() {
+  static const KernelRegistry registry = [] {
+    KernelRegistry r;
+    r.set_fallback(make_slow_tiling);
+    return r;
+  }();
+  return registry;
+}
+
+DeviceOptions make_options(const TimedOptions& options) {
+  DeviceOptions o;
+  o.tiling_ns = options.tiling_ns;
+  return o;
+}
+
 class TimedDevice final : public HostDevice {
  public:
-  explicit TimedDevice(const TimedOptions& options) : HostDevice(make_info(options)), task_ns_(options.task_ns) {}
+  explicit TimedDevice(const TimedOptions& options)
+      : HostDevice(make_info(options)), timed_(options), options_(make_options(options)) {}
 
-  const KernelRegistry& kernels() const override { return empty_kernels(); }
+  const KernelRegistry& kernels() const override { return timed_.tiling_ns ? slow_kernels() : empty_kernels(); }
   const DeviceOptions& options() const override { return options_; }
   std::unique_ptr<Stream> create_stream() override {
     RingStream::Options options;
     options.ring_capacity = info().ring_capacity;
     options.can_run_inline = false;
+    options.launch_ns = timed_.launch_ns;
     options.stamps_launches = true;
-    return std::make_unique<RingStream>(options, std::make_unique<TimedRunner>(task_ns_));
+    return std::make_unique<RingStream>(options, std::make_unique<TimedRunner>(timed_.task_ns));
   }
 
  private:
-  const int64_t task_ns_;
+  const TimedOptions timed_;
   const DeviceOptions options_;
 };
 
 }  // namespace
 
 std::unique_ptr<Device> create_timed_device(const TimedOptions& options) {
-  if (options.task_ns < 0 || options.task_ns > kMaxTaskNs)
-    throw DeviceError("[timed] task_ns out of range: " + std::to_string(options.task_ns) + "; give 0 to " +
-                      std::to_string(kMaxTaskNs));
+  for (int64_t ns : {options.task_ns, options.tiling_ns, options.launch_ns})
+    if (ns < 0 || ns > kMaxTaskNs)
+      throw DeviceError("[timed] time out of range: " + std::to_string(ns) + " ns; give 0 to " +
+                        std::to_string(kMaxTaskNs));
   return std::make_unique<TimedDevice>(options);
 }
 

@@ -1,0 +1,1 @@
+"""Readers of real profiles, one module per source."""

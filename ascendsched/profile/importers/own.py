@@ -1,0 +1,101 @@
+"""Our own traces, as `Profile.save_trace` writes them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from ascendsched.errors import AscendSchedError
+from ascendsched.profile.importers.builder import RankBuilder
+from ascendsched.profile.importers.events import NO_ARGS, Args, Document, interval_of
+from ascendsched.profile.spans import KERNEL as KERNEL_STAGE
+from ascendsched.profile.spans import SPAN_DTYPE, STAGES, Recording
+from ascendsched.profile.timeline import COMMUNICATION, KERNEL, STAGE_NUMBER, Rank
+from ascendsched.profile.trace import HOST, SCHEMA, WAITS
+from ascendsched.profile.verdict import COMMUNICATION_OPS
+
+# A recording's stage -> the timeline's. A caller that waits for its result is a synchronising call.
+TIMELINE_STAGE = {"submit": "launch", "load": "compile", "wait": "sync"}
+MAX_FIELD = 1 << 31
+
+
+def is_own(document: Document) -> bool:
+    """Whether the file says that it is one of our traces."""
+    return isinstance(document.schema, str) and document.schema.startswith(SCHEMA.partition("/")[0] + "/")
+
+
+def read_own(document: Document, source: str) -> Rank:
+    """Reads a trace back: the timeline, and in `extra["recording"]` the recording it was written from.
+
+    Raises
+    ------
+    AscendSchedError
+        Where another version wrote it.
+    """
+    if document.schema != SCHEMA:
+        raise AscendSchedError(f"[diagnose] {source}: schema {document.schema!r}, this version reads {SCHEMA!r}")
+    builder = RankBuilder(source, "ascendsched")
+    builder.dropped = document.malformed
+    builder.thread_names = {HOST: "host", WAITS: "waits"}
+    builder.recorded |= {"infer_shape", "tiling", "alloc", "launch", "sync", "compile", "queue_full", "framework"}
+    nodes: dict[tuple[str, str], int] = {}
+    host: list[Any] = []
+    device: list[Any] = []
+    for event in document.events:
+        if event.ph != "X":
+            continue
+        interval, args = interval_of(event), event.args or NO_ARGS
+        run, sequence = _field(args.run), _field(args.sequence)
+        if interval is None or event.cat not in STAGES or run is None or sequence is None or interval[0] < 0:
+            builder.dropped += 1
+            continue
+        stage = STAGES.index(event.cat)
+        key, name = builder.key((run, sequence)), event.name or event.cat
+        row = (*interval, run, _node(args, nodes), sequence, stage, [0, 0, 0])
+        if stage == KERNEL_STAGE:
+            device.append(row)
+            kind = COMMUNICATION if name.rpartition("::")[2] in COMMUNICATION_OPS else KERNEL
+            builder.entries.append((*interval, kind, 0, 0, builder.name(name), key))
+            continue
+        host.append(row)
+        thread = builder.thread(WAITS if event.cat == "wait" else HOST)
+        if event.cat in {"launch", "submit"}:
+            builder.launches.append((*interval, thread, builder.name(name), key, event.cat == "submit"))
+        number = STAGE_NUMBER[TIMELINE_STAGE.get(event.cat, event.cat)]
+        builder.spans.append((*interval, thread, number, builder.name(name), -1))
+    builder.extra["recording"] = _recording(document.other, host, device, list(nodes))
+    return builder.build()
+
+
+def _field(value: Any) -> int | None:
+    return value if isinstance(value, int) and 0 <= value < MAX_FIELD else None
+
+
+def _node(args: Args, numbers: dict[tuple[str, str], int]) -> int:
+    """Number of a span's node, by its name and operator; -1 for a span of a whole run."""
+    if args.node is None:
+        return -1
+    name = (str(args.node), args.op if isinstance(args.op, str) else "")
+    return numbers.setdefault(name, len(numbers))
+
+
+def _recording(other: Any, host: list[Any], device: list[Any], nodes: list[tuple[str, str]]) -> Recording:
+    facts: dict[str, Any] = other if isinstance(other, dict) else {}
+    lost = facts.get("lost")
+    # A log is in order of ends, a trace in order of starts; clocks that jumped are in the trace's notes.
+    for rows in host, device:
+        rows.sort(key=lambda row: row[1])
+    log = {
+        "host": np.array(host, dtype=SPAN_DTYPE),
+        "device": np.array(device, dtype=SPAN_DTYPE),
+        "lost": lost if isinstance(lost, int) and lost > 0 else 0,
+        "inline": facts.get("inline") is True,
+        "device_name": str(facts.get("device", "device")),
+        "nodes": nodes,
+    }
+    recording = Recording.from_log(log)
+    given = facts.get("notes")
+    notes = [str(note) for note in given] if isinstance(given, list) else []
+    return replace(recording, notes=tuple(dict.fromkeys([*notes, *recording.notes])))

@@ -1,0 +1,264 @@
+#include "host/pipeline.h"
+
+#include <algorithm>
+
+#include "sync/fork.h"
+
+namespace asc {
+namespace {
+
+constexpr size_t kBatches = 64;       // between two stages
+constexpr uint32_t kBatchNodes = 32;  // bits of Batch::changed
+constexpr int64_t kBatchNs = 4'000;   // a batch waits no longer for further nodes
+constexpr size_t kPendingJobs = 16;   // tilings made ahead of the node at hand, per helper
+constexpr int64_t kSpinNs = 2'000;    // workers share CPUs with those they wait for: a short spin, then park
+constexpr uint8_t kPlacer = 1, kLauncher = 2, kFirstHelper = 3;  // Recorder::worker
+
+}  // namespace
+
+struct Pipeline::Work {
+  Work(HostSegment& segment, const HostSegment::Use& use, PipelineShape shape)
+      : segment(segment), use(use), shape(shape), changed(segment.size()) {}
+
+  HostSegment& segment;
+  HostSegment::Use use;
+  const PipelineShape shape;
+  std::deque<std::pair<uint32_t, std::shared_ptr<TilingJob>>> pending;  // nodes whose tiling is being made
+  std::vector<bool> changed;
+  uint32_t handed = 0;            // nodes given to the next stage
+  uint64_t batch_start = 0;       // when the node at `handed` was resolved
+  std::atomic<uint32_t> done{0};  // nodes through the last stage
+  std::atomic<bool> has_failed{false};
+  std::mutex mutex;
+  std::exception_ptr error;  // the first one
+
+  void fail() {
+    std::lock_guard<std::mutex> lock(mutex);
+    if (!error) error = std::current_exception();
+    has_failed = true;
+  }
+};
+
+// --- inbox ---------------------------------------------------------------------------------------------------------
+
+Pipeline::Inbox::Inbox() : ring(kBatches), work(kSpinNs), space(kSpinNs) {}
+
+void Pipeline::Inbox::push(const Batch& batch) {
+  space.wait([&] { return ring.try_push(batch); });
+  work.wake();
+}
+
+void Pipeline::Inbox::pop_front() {
+  ring.pop_front();
+  space.wake();
+}
+
+Pipeline::Batch* Pipeline::Inbox::wait() {
+  work.wait([this] { return ring.front() != nullptr || ring.is_closed(); });
+  return ring.front();
+}
+
+void Pipeline::Inbox::close() {
+  ring.close();
+  work.wake();
+}
+
+// --- owner ---------------------------------------------------------------------------------------------------------
+
+Pipeline::Pipeline(Pool& pool, int helpers)
+    : pool_(pool),
+      helper_count_(std::clamp(helpers, 0, static_cast<int>(Recorder::kMaxWorkers) - 2)),
+      fork_generation_(fork_generation()),
+      finished_(kSpinNs),
+      jobs_waiter_(kSpinNs) {
+  pool_.add_holder(this);
+}
+
+Pipeline::~Pipeline() {
+  pool_.remove_holder(this);
+  if (fork_generation_ == fork_generation()) {
+    is_stopping_ = true;
+    jobs_waiter_.wake();
+    placing_.close();
+    launching_.close();
+  }
+  for (auto& helper : helpers_) helper->join();
+  placer_.join();
+  launcher_.join();
+}
+
+void Pipeline::start() {
+  if (!placer_.is_started()) placer_.start("asc-memory", [this] { place_batches(); });
+  if (!launcher_.is_started()) launcher_.start("asc-launch", [this] { launch_batches(); });
+  while (static_cast<int>(helpers_.size()) < helper_count_) {
+    const auto number = static_cast<uint8_t>(kFirstHelper + helpers_.size());
+    auto helper = std::make_unique<Thread>();
+    helper->start(("asc-normal-" + std::to_string(helpers_.size() + 1)).c_str(), [this, number] {
+      Recorder::worker() = number;
+      make_tilings();
+    });
+    helpers_.push_back(std::move(helper));
+  }
+}
+
+int64_t Pipeline::worker_cpu_ns() const {
+  int64_t sum = placer_.cpu_ns() + launcher_.cpu_ns();
+  for (const auto& helper : helpers_) sum += helper->cpu_ns();
+  return sum;
+}
+
+void Pipeline::run(HostSegment& segment, PipelineShape shape, Frame& frame, RunContext& run, int64_t* extents) {
+  start();
+  ++runs_;
+  Work work(segment, segment.begin(frame, run, extents), shape);
+  try {
+    resolve_all(work);
+  } catch (...) {
+    work.fail();
+  }
+  for (const auto& [n, job] : work.pending) {  // after an error: no job may outlast the run
+    if (!job->try_make()) job->settle();
+    segment.abandon(n);
+  }
+  finished_.wait([&] { return work.done == work.handed; });
+  segment.end(work.use, !work.has_failed);
+  if (work.error) std::rethrow_exception(work.error);
+}
+
+// Called where memory ran out: by the placing worker, or by the launching thread while the workers have nothing to do.
+void Pipeline::settle() {
+  if (placed_.count) {
+    const Batch batch = placed_;
+    placed_.first += placed_.count;
+    placed_.count = 0;
+    pass_on(batch);
+  }
+  launching_.space.wait([this] { return launching_.ring.is_empty(); });
+}
+
+void Pipeline::resolve_all(Work& work) {
+  const size_t most = kPendingJobs * static_cast<size_t>(helper_count_);
+  for (uint32_t n = 0; n < work.segment.size() && !work.has_failed; ++n) {
+    std::shared_ptr<TilingJob> job;
+    work.changed[n] = work.segment.resolve(n, work.use, helper_count_ ? &job : nullptr);
+    if (n == work.handed) work.batch_start = now_ticks();
+    if (job) {
+      work.pending.emplace_back(n, job);
+      {
+        std::lock_guard<std::mutex> lock(jobs_mutex_);
+        jobs_.push_back(std::move(job));
+      }
+      jobs_waiter_.wake();
+    }
+    take_pending(work, work.pending.size() > most);
+    hand_over(work, work.pending.empty() ? n + 1 : work.pending.front().first, false);
+  }
+  while (!work.pending.empty() && !work.has_failed) {
+    take_pending(work, true);
+    hand_over(work, work.pending.empty() ? work.segment.size() : work.pending.front().first, false);
+  }
+  if (!work.has_failed) hand_over(work, work.segment.size(), true);
+}
+
+// Commits, in order, the tilings that are made; `must`: the oldest at least, working on others meanwhile.
+void Pipeline::take_pending(Work& work, bool must) {
+  while (!work.pending.empty() && (must || work.pending.front().second->is_made())) {
+    const auto [n, job] = work.pending.front();
+    hand_over(work, n, true);
+    while (!job->is_made() && !job->try_make() && help()) continue;
+    work.segment.commit(n, *job);
+    work.pending.pop_front();
+    must = false;
+  }
+}
+
+// Gives nodes up to `end` to the next stage: at once where it is the last, else when a batch is full or old.
+void Pipeline::hand_over(Work& work, uint32_t end, bool is_last) {
+  while (work.handed < end) {
+    const uint32_t count = std::min(end - work.handed, kBatchNodes);
+    const double age_ns = static_cast<double>(now_ticks() - work.batch_start) * ns_per_tick();
+    if (!is_last && count < kBatchNodes && age_ns < kBatchNs) return;
+    Batch batch{&work, work.handed, count, 0};
+    for (uint32_t i = 0; i < count; ++i) batch.changed |= uint32_t{work.changed[work.handed + i]} << i;
+    work.handed += count;
+    work.batch_start = now_ticks();
+    placing_.push(batch);
+  }
+}
+
+// --- workers -------------------------------------------------------------------------------------------------------
+
+void Pipeline::place_batches() {
+  Recorder::worker() = kPlacer;
+  while (const Batch* next = placing_.wait()) {
+    place(*next);
+    placing_.pop_front();
+  }
+}
+
+void Pipeline::launch_batches() {
+  Recorder::worker() = kLauncher;
+  while (const Batch* next = launching_.wait()) {
+    launch(*next);
+    launching_.pop_front();
+  }
+}
+
+void Pipeline::place(const Batch& batch) {
+  Work& work = *batch.work;
+  const uint32_t end = batch.first + batch.count;
+  placed_ = {&work, batch.first, 0, 0};
+  try {
+    for (uint32_t n = batch.first; n < end && !work.has_failed; ++n, ++placed_.count)
+      work.segment.place(n, (batch.changed >> (n - batch.first)) & 1u, work.use);
+  } catch (...) {
+    work.fail();
+  }
+  const Batch rest{&work, placed_.first, end - placed_.first, 0};
+  placed_.count = 0;
+  pass_on(rest);
+}
+
+void Pipeline::pass_on(const Batch& batch) {
+  if (batch.work->shape == PipelineShape::kThreeStages)
+    launching_.push(batch);
+  else
+    launch(batch);
+}
+
+void Pipeline::launch(const Batch& batch) {
+  Work& work = *batch.work;
+  try {
+    for (uint32_t i = 0; i < batch.count && !work.has_failed; ++i) work.segment.launch(batch.first + i, work.use);
+  } catch (...) {
+    work.fail();
+  }
+  work.done += batch.count;  // the work may be gone now
+  finished_.wake();
+}
+
+// Makes one tiling that nobody has begun; false when there is none.
+bool Pipeline::help() {
+  std::shared_ptr<TilingJob> next;
+  {
+    std::lock_guard<std::mutex> lock(jobs_mutex_);
+    if (jobs_.empty()) return false;
+    next = std::move(jobs_.front());
+    jobs_.pop_front();
+  }
+  next->try_make();
+  return true;
+}
+
+void Pipeline::make_tilings() {
+  for (;;) {
+    jobs_waiter_.wait([this] {
+      std::lock_guard<std::mutex> lock(jobs_mutex_);
+      return !jobs_.empty() || is_stopping_;
+    });
+    if (is_stopping_) return;
+    help();
+  }
+}
+
+}  // namespace asc

@@ -1,0 +1,64 @@
+// Where the slots of a segment live in host mode. A slot keeps its block from run to run, so that a run whose sizes fit
+// touches no allocator; blocks have room to grow (size classes), so that near shapes fit. Two slots share a block when
+// their lifetimes, which are positions in the segment and the same for every shape, do not meet. Successive runs share
+// all blocks: their tasks execute in order on one stream. Guarded by the executable's lock.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "plan/plan.h"
+#include "schedule/pool.h"
+
+namespace asc {
+
+class Placements final : public Pool::Holder {
+ public:
+  Placements(Pool& pool, const Segment& segment);
+  ~Placements() override;
+
+  // Memory of at least `bytes` for an internal or workspace slot, at node `now`. Throws OutOfMemoryError.
+  void* place(uint32_t slot, size_t bytes, uint32_t now);
+  // Memory of somebody else's for a slot: packed constants.
+  void put(uint32_t slot, void* data) {
+    version_ += data_[slot] != data;
+    data_[slot] = data;
+  }
+  // By slot; null where nothing is placed.
+  const std::vector<void*>& data() const { return data_; }
+
+  // Changes whenever data() does.
+  uint64_t version() const { return version_; }
+  // Number of times that slots lost their memory other than by place.
+  uint64_t losses() const { return losses_; }
+  // From here on no slot is in use: nothing of this segment is being launched.
+  void end_run() { now_ = kIdle; }
+
+  // Gives up blocks that no slot needs at the present node.
+  void give_up() override;
+
+ private:
+  struct Range {
+    uint32_t first = 0, last = 0;  // nodes, both included
+  };
+  struct Placed {
+    Block block;
+    std::vector<uint32_t> slots;
+  };
+  static constexpr uint32_t kNone = ~uint32_t{0}, kIdle = ~uint32_t{0};
+
+  bool is_free_for(const Placed& placed, const Range& range) const;
+  uint32_t find_block(const Range& range, size_t bytes) const;
+  uint32_t add_block(const Block& block);
+  void move(uint32_t slot, uint32_t block);
+
+  Pool& pool_;
+  std::vector<Range> ranges_;       // by slot
+  std::vector<uint32_t> block_of_;  // by slot
+  std::vector<void*> data_;         // by slot
+  std::vector<Placed> blocks_;      // released ones keep their place, with null data
+  uint64_t version_ = 1, losses_ = 0;
+  uint32_t now_ = kIdle;
+};
+
+}  // namespace asc

@@ -1,0 +1,38 @@
+// A schedule with the slot tables that its runs lease: what host and sink mode share of a signature that came back.
+#pragma once
+
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "schedule/run_context.h"
+#include "schedule/schedule.h"
+
+namespace asc {
+
+class BoundSchedule {
+ public:
+  BoundSchedule(std::shared_ptr<const Schedule> schedule, const Plan& plan, size_t segment);
+  virtual ~BoundSchedule() = default;
+
+  // A table for one run: arena, inputs, results and extents filled in. The run keeps it, and `self`, until completion.
+  // Throws OutOfMemoryError, and what Frame::place throws.
+  static Table& lease(const std::shared_ptr<BoundSchedule>& self, Frame& frame, RunContext& run, int64_t* extents);
+
+  const Schedule& schedule() const { return *schedule_; }
+  virtual size_t bytes() const { return bytes_; }
+
+ private:
+  struct InputSlot {
+    uint32_t slot;
+    ValueId root;
+  };
+
+  std::shared_ptr<const Schedule> schedule_;
+  std::shared_ptr<TableStore> tables_;
+  std::vector<InputSlot> inputs_;
+  std::vector<std::pair<uint32_t, size_t>> extents_;  // slot, offset in dims
+  size_t bytes_;
+};
+
+}  // namespace asc

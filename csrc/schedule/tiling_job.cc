@@ -1,0 +1,34 @@
+#include "schedule/tiling_job.h"
+
+namespace asc {
+
+bool TilingJob::try_make() {
+  if (is_taken_.exchange(true)) return false;
+  const StageTimer timer(recorder_, Stage::kTiling, run_, static_cast<int32_t>(node_->number));
+  std::vector<const Shape*> shapes;
+  std::vector<const HostTensor*> hosts;
+  for (size_t i = 0; i < inputs_.size(); ++i) {
+    shapes.push_back(has_input_[i] ? &inputs_[i] : nullptr);
+    hosts.push_back(hosts_[i].get());
+  }
+  try {
+    tiling_ = cache_->fill(key_, instance_, [&] {
+      const TilingContext ctx(node_->node, node_->input_types.data(), shapes.data(), hosts.data(),
+                              static_cast<int>(shapes.size()), node_->output_types.data(), outputs_.data(),
+                              static_cast<int>(outputs_.size()), node_->constant_inputs, *options_);
+      return kernel_->tiling(ctx);
+    });
+  } catch (...) {
+    error_ = std::current_exception();
+  }
+  done_.open();
+  return true;
+}
+
+const std::shared_ptr<const Tiling>& TilingJob::wait() {
+  settle();
+  if (error_) std::rethrow_exception(error_);
+  return tiling_;
+}
+
+}  // namespace asc

@@ -162,6 +162,7 @@ py::list run_now(const PyExecutable& exe, const Feeds& feeds, const std::vector<
     run = exe.core->start(feeds.views, bound, false);
     run->wait(-1);
   }
+  if (exe.core->update_signature(exe.last.signature)) exe.last.ticks = 0;
   return results_of(*run, bound_arrays);
 }
 
@@ -294,7 +295,7 @@ std::unique_ptr<PyExecutable> compile(const std::shared_ptr<Graph>& graph, const
     py::gil_scoped_release unlocked;
     core = Executable::create(*graph, o);
   }
-  auto exe = std::unique_ptr<PyExecutable>(new PyExecutable{Owned<Executable>(core), {}, {}, std::move(normalize)});
+  auto exe = std::unique_ptr<PyExecutable>(new PyExecutable{Owned<Executable>(core), {}, {}, std::move(normalize), {}});
   exe->input_names = names(core->plan(), core->plan().inputs);
   exe->output_names = names(core->plan(), core->plan().outputs);
   return exe;
@@ -309,15 +310,22 @@ void bind_executable(py::module_& m) {
       .def_property_readonly("is_done", [](const PyRun& r) { return r.run->is_done(); })
       .def_property_readonly("output_names", [](const PyRun& r) { return r.output_names; });
 
-  py::class_<PyBinding>(m, "Binding").def("run", [](const PyBinding& b) {
-    return run_now(*b.exe, b.feeds, b.bound, b.bound_arrays);
+  py::class_<PyBinding>(m, "Binding").def("run", [](const PyBinding& b) -> py::object {
+    if (py::object done = repeat_bound(*b.exe, b.feeds, b.bound, b.bound_arrays)) return done;
+    return as_dict(*b.exe, run_now(*b.exe, b.feeds, b.bound, b.bound_arrays));
   });
 
   py::class_<PyExecutable>(m, "Executable")
       .def("call",
-           [](const PyExecutable& e, const py::args& args) { return run_now(e, take_positional(e, args), {}, {}); })
-      .def("run", [](const PyExecutable& e,
-                     const py::dict& feeds) { return as_dict(e, run_now(e, take_feeds(e, feeds), {}, {})); })
+           [](const PyExecutable& e, const py::args& args) -> py::object {
+             if (py::object done = repeat_in_order(e, args)) return done;
+             return run_now(e, take_positional(e, args), {}, {});
+           })
+      .def("run",
+           [](const PyExecutable& e, const py::dict& feeds) -> py::object {
+             if (py::object done = repeat_by_name(e, feeds)) return done;
+             return as_dict(e, run_now(e, take_feeds(e, feeds), {}, {}));
+           })
       .def("run_async",
            [](const PyExecutable& e, const py::dict& given) {
              Feeds feeds = take_feeds(e, given);

@@ -111,6 +111,45 @@ std::shared_ptr<Run> Executable::start(const std::vector<TensorView>& inputs, co
   return run;
 }
 
+void Executable::note_repeat(const Run& run, const std::vector<TensorView>& inputs) {
+  const std::shared_ptr<BoundSchedule>& schedule = root_->whole_schedule();
+  if (!schedule || !device_->info().computes) return;
+  for (bool is_read : plan_->host_inputs)
+    if (is_read) return;  // its contents belong to the signature
+  std::vector<TensorView> outputs;
+  for (const Run::Result& r : run.results()) outputs.push_back(r.view);
+  repeat_.note(schedule, options_.mode != Mode::kHost, *plan_, inputs, outputs);
+}
+
+bool Executable::update_signature(Repeat::Signature& signature) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  if (signature.id == repeat_.signature().id) return false;
+  signature = repeat_.signature();
+  return true;
+}
+
+bool Executable::repeat(uint64_t id, void* const* inputs, void* const* outputs, bool may_block) {
+  if (fork_generation() != fork_generation_) return false;  // start complains
+  std::unique_lock<std::mutex> lock(mutex_, std::defer_lock);
+  if (may_block)
+    lock.lock();
+  else if (!lock.try_lock())
+    return false;
+  if (repeat_.signature().id != id || recorder_ || !stream_->begin_inline()) return false;
+  repeat_event_.reset();
+  try {
+    const std::shared_ptr<Arena::Slab>& slab = arena_->reserve(repeat_.arena_bytes());
+    repeat_.run(inputs, outputs, slab ? slab->base() : nullptr, *stream_, repeat_event_, counters_, sequence_);
+    stream_->record(&repeat_event_);
+  } catch (...) {
+    stream_->end_inline();
+    throw;
+  }
+  stream_->end_inline();
+  if (repeat_event_.status() != Status::kOk) std::rethrow_exception(kernel_error(repeat_event_, *this));
+  return true;
+}
+
 void Executable::warm_up(const std::vector<TensorView>& inputs) {
   check_process();
   check_inputs(inputs);
@@ -156,7 +195,9 @@ void Executable::launch(Run& run, const std::vector<TensorView>& inputs, bool is
     throw;
   }
   if (context.is_inline) stream_->end_inline();
-  if (!run.error_) hot_shapes_.note(*plan_, inputs);
+  if (run.error_) return;
+  hot_shapes_.note(*plan_, inputs);
+  if (context.is_inline) note_repeat(run, inputs);
 }
 
 // A failed stage is kept in the run; whatever was launched before it completes first.
@@ -222,6 +263,7 @@ void Executable::resize_caches(size_t tiling_bytes, size_t schedule_bytes) {
   std::lock_guard<std::mutex> lock(mutex_);
   tilings_.resize(tiling_bytes);
   root_->resize_schedule_cache(schedule_bytes);
+  repeat_.forget();
 }
 
 void Executable::drop_cache_entries(size_t n) {
@@ -230,6 +272,7 @@ void Executable::drop_cache_entries(size_t n) {
   tilings_.cache().drop(n);
   root_->drop_schedule(n);
   root_->forget();
+  repeat_.forget();
 }
 
 void Executable::start_recording(size_t capacity_bytes) {

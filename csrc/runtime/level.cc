@@ -105,6 +105,7 @@ void Level::run_tasks(size_t s, RunContext& run) {
   const Segment& segment = plan_->segments[s];
   SegmentState& state = segments_[s];
   const std::shared_ptr<BoundSchedule> known = find_schedule(s, run);
+  whole_schedule_ = segments_.size() == 1 && !segment.ends_in_sync() ? known : nullptr;
   if (!known) {
     run_node_by_node(s, run);
   } else {

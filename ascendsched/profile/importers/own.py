@@ -13,7 +13,7 @@ from ascendsched.profile.importers.events import NO_ARGS, Args, Document, interv
 from ascendsched.profile.spans import KERNEL as KERNEL_STAGE
 from ascendsched.profile.spans import SPAN_DTYPE, STAGES, Recording
 from ascendsched.profile.timeline import COMMUNICATION, KERNEL, STAGE_NUMBER, Rank
-from ascendsched.profile.trace import HOST, SCHEMA, WAITS
+from ascendsched.profile.trace import HOST, SCHEMA, WAITS, worker_name, worker_of
 from ascendsched.profile.verdict import COMMUNICATION_OPS
 
 # A recording's stage -> the timeline's. A caller that waits for its result is a synchronising call.
@@ -53,14 +53,19 @@ def read_own(document: Document, source: str) -> Rank:
             continue
         stage = STAGES.index(event.cat)
         key, name = builder.key((run, sequence)), event.name or event.cat
-        row = (*interval, run, _node(args, nodes), sequence, stage, [0, 0, 0])
+        track = WAITS if event.cat == "wait" else HOST
+        worker = worker_of(event.tid)
+        if worker:
+            track = event.tid
+            builder.thread_names[track] = worker_name(worker)
+        row = (*interval, run, _node(args, nodes), sequence, stage, worker, [0, 0])
         if stage == KERNEL_STAGE:
             device.append(row)
             kind = COMMUNICATION if name.rpartition("::")[2] in COMMUNICATION_OPS else KERNEL
             builder.entries.append((*interval, kind, 0, 0, builder.name(name), key))
             continue
         host.append(row)
-        thread = builder.thread(WAITS if event.cat == "wait" else HOST)
+        thread = builder.thread(track)
         if event.cat in {"launch", "submit"}:
             builder.launches.append((*interval, thread, builder.name(name), key, event.cat == "submit"))
         number = STAGE_NUMBER[TIMELINE_STAGE.get(event.cat, event.cat)]

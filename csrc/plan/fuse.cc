@@ -2,6 +2,7 @@
 // follows a product (bias, activation, residual, softmax), a normalisation and the product that reads it. A group grows
 // from its last operator backwards, so that a value read twice inside the group (x * sigmoid(x)) is no obstacle.
 #include <algorithm>
+#include <cstring>
 #include <set>
 #include <string>
 
@@ -212,6 +213,13 @@ class Fuser {
     return s;
   }
 
+  // A body may outlive the model, and with it the file that holds the constant.
+  static std::shared_ptr<const HostTensor> copy_of(const HostTensor& t) {
+    HostTensor copy = HostTensor::allocate(t.dtype, t.shape);
+    if (t.bytes()) std::memcpy(copy.mutable_data(), t.data(), t.bytes());
+    return std::make_shared<const HostTensor>(std::move(copy));
+  }
+
   Node make_step(const PlanNode& p, const std::vector<ValueId>& ids, Graph& body) const {
     Node step = p.node;
     step.name.clear();
@@ -223,34 +231,21 @@ class Fuser {
         continue;
       }
       Value constant;
-      constant.constant = b_.values[p.node.inputs[i]].constant;
+      constant.constant = copy_of(*b_.values[p.node.inputs[i]].constant);
       step.inputs[i] = body.add_value(std::move(constant));
     }
     return step;
   }
 
-  // An equal body made before, so that nodes of the same structure share what is computed per structure.
+  // An equal body made before, so that nodes of the same structure share it.
   std::shared_ptr<Graph> share(std::shared_ptr<FusedBody> made) {
-    std::string key = std::to_string(made->input_count());
-    for (const Node& step : made->nodes()) {
-      key += " " + step.op + step.attributes.text();
-      for (ValueId v : step.inputs) key += "," + std::to_string(v);
-    }
+    std::string key;
+    for (const Node& step : made->nodes()) key += step.op + " ";
     auto [it, end] = bodies_.equal_range(key);
     for (; it != end; ++it)
-      if (same_constants(*it->second, *made)) return it->second;
+      if (it->second->same_structure(*made)) return it->second;
     bodies_.emplace(std::move(key), made);
     return made;
-  }
-
-  static bool same_constants(const FusedBody& a, const FusedBody& b) {
-    if (a.value_count() != b.value_count()) return false;
-    for (size_t i = 0; i < a.step_count(); ++i)
-      if (!a.step(i).attributes.same_value(b.step(i).attributes)) return false;
-    for (size_t v = a.input_count() + a.step_count(); v < a.value_count(); ++v)
-      if (!a.value(static_cast<ValueId>(v)).constant->same_value(*b.value(static_cast<ValueId>(v)).constant))
-        return false;
-    return true;
   }
 
   static constexpr size_t kMaxElementwise = 16;

@@ -71,6 +71,7 @@ def compile(
     tiling_cache_bytes: int,
     schedule_cache_bytes: int,
     memo: bool,
+    fuse: bool,
     use_onednn: bool,
     pipeline_workers: int,
     normalize: Callable[[str, str, Any], Array],

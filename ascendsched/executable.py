@@ -356,6 +356,7 @@ def build(graph: _core.Graph, setup: Setup) -> Executable:
         tiling_cache_bytes=o.tiling_cache_bytes,
         schedule_cache_bytes=o.schedule_cache_bytes,
         memo=o.memo,
+        fuse=o.fuse,
         use_onednn=o.onednn,
         pipeline_workers=o.pipeline_workers,
         normalize=normalize,

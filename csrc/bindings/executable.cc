@@ -279,13 +279,14 @@ Mode mode_from_name(const std::string& name) {
 
 std::unique_ptr<PyExecutable> compile(const std::shared_ptr<Graph>& graph, const std::string& device,
                                       const std::string& mode, int threads, size_t memory_limit_bytes,
-                                      size_t tiling_cache_bytes, size_t schedule_cache_bytes, bool memo,
+                                      size_t tiling_cache_bytes, size_t schedule_cache_bytes, bool memo, bool fuse,
                                       bool use_onednn, int pipeline_workers, py::object normalize) {
   ExecutableOptions o;
   o.device = device;
   o.mode = mode_from_name(mode);
   o.settings = {threads, memory_limit_bytes, use_onednn};
   o.use_memo = memo;
+  o.fuse = fuse;
   o.tiling_cache_bytes = tiling_cache_bytes;
   o.schedule_cache_bytes = schedule_cache_bytes;
   o.pipeline_workers = pipeline_workers;
@@ -373,7 +374,7 @@ void bind_executable(py::module_& m) {
 
   m.def("compile", &compile, py::arg("graph"), py::kw_only(), py::arg("device"), py::arg("mode"), py::arg("threads"),
         py::arg("memory_limit_bytes"), py::arg("tiling_cache_bytes"), py::arg("schedule_cache_bytes"), py::arg("memo"),
-        py::arg("use_onednn"), py::arg("pipeline_workers"), py::arg("normalize"));
+        py::arg("fuse"), py::arg("use_onednn"), py::arg("pipeline_workers"), py::arg("normalize"));
   m.def("build_info", [] {
     py::dict d;
     for (const auto& [name, value] : cpu_build_info()) d[py::str(name)] = value;

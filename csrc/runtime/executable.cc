@@ -15,8 +15,9 @@ void collect_nodes(const Plan& plan, std::vector<NodeInfo>& nodes) {
   }
 }
 
-CompileOptions folding_options(HostEvaluator& host) {
+CompileOptions compile_options(HostEvaluator& host, bool fuse) {
   CompileOptions options;
+  options.fuse = fuse;
   options.fold = [&host](const PlanNode& node, const std::vector<const HostTensor*>& values,
                          const std::vector<const Shape*>& shapes) { return host.compute(node, values, shapes); };
   return options;
@@ -26,7 +27,10 @@ CompileOptions folding_options(HostEvaluator& host) {
 
 std::shared_ptr<Executable> Executable::create(Graph graph, const ExecutableOptions& options) {
   HostEvaluator host(cpu_kernels());
-  return std::shared_ptr<Executable>(new Executable(compile_plan(std::move(graph), folding_options(host)), options));
+  // Devices that compute nothing show the cost of scheduling, operator by operator.
+  const bool fuse = options.fuse && create_device(options.device, options.settings)->info().computes;
+  return std::shared_ptr<Executable>(
+      new Executable(compile_plan(std::move(graph), compile_options(host, fuse)), options));
 }
 
 Executable::Executable(std::shared_ptr<const Plan> plan, const ExecutableOptions& options)

@@ -19,6 +19,7 @@ struct ExecutableOptions {
   DeviceSettings settings;
   Mode mode = Mode::kAuto;
   bool use_memo = true;  // nodes remember their last inputs
+  bool fuse = true;      // operators become one task where nobody else reads what is between them
   size_t tiling_cache_bytes = size_t{32} << 20;
   size_t schedule_cache_bytes = size_t{64} << 20;
   int pipeline_workers = -1;  // see LevelOptions

@@ -33,7 +33,7 @@ class Run:
     def output_names(self) -> list[str]: ...
 
 class Binding:
-    def run(self) -> list[Array]: ...
+    def run(self) -> dict[str, Array]: ...
 
 class Executable:
     def call(self, *args: Any) -> list[Array]: ...
@@ -59,6 +59,7 @@ class Executable:
     def stop_profile(self) -> dict[str, Any]: ...
 
 def op_names() -> list[str]: ...
+def set_host_call(callable: Callable[[str, str, int, list[Any]], list[Any]]) -> None: ...
 def build_info() -> dict[str, str]: ...
 def compile(
     graph: Graph,
@@ -70,6 +71,7 @@ def compile(
     tiling_cache_bytes: int,
     schedule_cache_bytes: int,
     memo: bool,
+    fuse: bool,
     use_onednn: bool,
     pipeline_workers: int,
     normalize: Callable[[str, str, Any], Array],
@@ -81,3 +83,19 @@ def hot_shapes(exe: Executable) -> list[list[tuple[tuple[int, ...], bytes | None
 def map_graph(path: str, structure: Sequence[int], data: Sequence[int]) -> Graph: ...
 def file_hash(path: str, offset: int = 0) -> int: ...
 def bytes_hash(data: bytes) -> int: ...
+def plan_memory(
+    buffers: Sequence[tuple[int, int, int]],
+    alignment: int,
+    conflicts: Sequence[tuple[int, int]],
+    capacity: int | None,
+    steps: int,
+    time_limit: float | None,
+    on_better: Callable[[int, int], None] | None,
+) -> tuple[list[int], int, int, int, bool]: ...
+def find_memory_fault(
+    buffers: Sequence[tuple[int, int, int]],
+    alignment: int,
+    conflicts: Sequence[tuple[int, int]],
+    offsets: Sequence[int],
+    height: int,
+) -> str: ...

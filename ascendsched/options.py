@@ -66,6 +66,8 @@ class Options:
         is may then be ended by the operating system instead of by an `OutOfMemoryError`.
     memo
         Whether nodes remember their last inputs, so that only what changed is resolved again.
+    fuse
+        Whether operators become one task where nobody else reads what is between them; `Executable.explain` lists them.
     onednn
         Whether kernels may use oneDNN.
     pipeline_workers
@@ -78,6 +80,7 @@ class Options:
     schedule_cache_bytes: int = 64 << 20
     memory_limit_bytes: int = field(default_factory=default_memory_limit)
     memo: bool = True
+    fuse: bool = True
     onednn: bool = True
     pipeline_workers: int = -1
 

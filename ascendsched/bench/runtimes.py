@@ -55,7 +55,7 @@ class Ours:
     def bind(self, feeds: Arrays, results: Arrays) -> tuple[Callable[[], object], dict[str, Array]]:
         """A binding's raw run."""
         written = {name: np.empty_like(array) for name, array in results.items()}
-        return self.executable.bind(feeds, written).run_raw, written
+        return self.executable.bind(feeds, written).run, written
 
 
 class OnnxRuntime:

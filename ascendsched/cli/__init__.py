@@ -18,6 +18,8 @@ COMMANDS = {
     "plan": "Show what a model is compiled to, and why, or whether it is supported.",
     "profile": "Record a model, say what bounds it, and predict what sink mode would gain.",
     "diagnose": "Say what bounds a recorded program, from its profile: PyTorch, Ascend or our own.",
+    "memplan": "Place buffers with known lifetimes in one arena.",
+    "tools": "The tools that work on files of their own: memplan.",
     "info": "Show what a bug report needs.",
 }
 

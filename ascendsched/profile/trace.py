@@ -86,17 +86,20 @@ def track_of(worker: int) -> int:
     return WORKERS + worker if worker else HOST
 
 
-def name_of_track(track: int, worker: int) -> str:
-    """What a track of host spans is called."""
-    if track in {HOST, WAITS}:
-        return "host" if track == HOST else "waits"
+def worker_of(track: object) -> int:
+    """Number of the worker whose spans lie on a track; 0 for the tracks that every trace has."""
+    return track - WORKERS if isinstance(track, int) and WORKERS < track < WORKERS + 256 else 0
+
+
+def worker_name(worker: int) -> str:
+    """What a worker of host mode's pipeline does."""
     return {1: "memory worker", 2: "launch worker"}.get(worker, f"normal worker {worker - 2}")
 
 
 def _metadata(recording: Recording) -> Iterator[dict[str, Any]]:
     yield {"ph": "M", "name": "process_name", "pid": PROCESS, "tid": 0, "args": {"name": "ascendsched"}}
-    names = {track: name_of_track(track, 0) for track in (HOST, WAITS)} | {DEVICE: f"device: {recording.device_name}"}
-    names |= {track_of(w): name_of_track(track_of(w), w) for w in _workers(recording)[1:]}
+    names = {HOST: "host", WAITS: "waits", DEVICE: f"device: {recording.device_name}"}
+    names |= {track_of(worker): worker_name(worker) for worker in _workers(recording)[1:]}
     for track, name in names.items():
         yield {"ph": "M", "name": "thread_name", "pid": PROCESS, "tid": track, "args": {"name": name}}
         yield {"ph": "M", "name": "thread_sort_index", "pid": PROCESS, "tid": track, "args": {"sort_index": track}}

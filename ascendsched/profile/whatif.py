@@ -22,6 +22,9 @@ MIN_SHARE_PCT = 2.0
 # A replay that misses the recorded time by more than this has not understood the program.
 TRUSTED_ERROR_PCT = 5.0
 
+# Stamps of clocks that jumped can sum to more than a 64-bit integer holds: nothing can be said of such a profile.
+MAX_SPAN_NS = 2.0**61
+
 ALWAYS = "device work takes as long as recorded, in the recorded order; streams overlap no more than they did"
 
 
@@ -95,6 +98,8 @@ def what_if(diagnosis: Diagnosis) -> WhatIf | None:
     if device is None or not (device.work.launch >= 0).any():
         return None
     program = read_program(rank, device)
+    if _span_ns(program) > MAX_SPAN_NS:
+        return None
     recorded, base = recorded_times(program), replay(program, Change())
     is_own = rank.system == "ascendsched"
     measure = _Measure(program, is_own)
@@ -116,6 +121,13 @@ def what_if(diagnosis: Diagnosis) -> WhatIf | None:
     unit = "window" if not program.steps else "run" if is_own else "step"
     count = max(1, program.steps)
     return WhatIf(unit, count, measured / 1e3, recorded.idle_pct, error, tuple(predictions), tuple(notes))
+
+
+def _span_ns(program: Program) -> float:
+    """What a replay takes at most, if everything waits for everything."""
+    calls, entries = program.calls, program.entries
+    columns = (calls.lag, calls.own, calls.anchor_lag, entries.length, entries.handover, entries.flight)
+    return sum(float(np.abs(column.astype(np.float64)).sum()) for column in columns)
 
 
 class _Measure:

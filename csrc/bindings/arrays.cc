@@ -47,17 +47,31 @@ TensorView view_of(const py::array& array, DType dtype) {
   return v;
 }
 
-py::array make_array(const TensorView& view, std::shared_ptr<const Buffer> buffer) {
+PyObject* descriptor_of(DType dtype) {
   static const char* const kFormats[kDTypeCount] = {"",   "f4", "f8", "f2", "u2", "i1", "u1",
                                                     "i2", "u2", "i4", "u4", "i8", "u8", "?"};
   static std::array<PyObject*, kDTypeCount> dtypes{};  // made once, under the GIL, kept for the process
-  PyObject*& dtype = dtypes[static_cast<int>(view.dtype)];
-  if (!dtype) dtype = py::dtype(kFormats[static_cast<int>(view.dtype)]).release().ptr();
+  PyObject*& known = dtypes[static_cast<int>(dtype)];
+  if (!known) known = py::dtype(kFormats[static_cast<int>(dtype)]).release().ptr();
+  return known;
+}
+
+py::object make_array(DType dtype, const Shape& shape) {
+  std::array<Py_intptr_t, kMaxRank> dims{};
+  for (int i = 0; i < shape.rank(); ++i) dims[i] = shape[i];
+  const auto& numpy = py::detail::npy_api::get();
+  PyObject* array = numpy.PyArray_NewFromDescr_(numpy.PyArray_Type_, py::handle(descriptor_of(dtype)).inc_ref().ptr(),
+                                                shape.rank(), dims.data(), nullptr, nullptr, 0, nullptr);
+  if (!array) throw py::error_already_set();
+  return py::reinterpret_steal<py::object>(array);
+}
+
+py::array make_array(const TensorView& view, std::shared_ptr<const Buffer> buffer) {
   using Owner = std::shared_ptr<const Buffer>;
   py::capsule base(new Owner(std::move(buffer)), [](void* p) { delete static_cast<Owner*>(p); });
   std::array<ssize_t, kMaxRank> dims{};
   for (int i = 0; i < view.shape.rank(); ++i) dims[i] = view.shape[i];
-  return py::array(py::reinterpret_borrow<py::dtype>(dtype),
+  return py::array(py::reinterpret_borrow<py::dtype>(descriptor_of(view.dtype)),
                    std::vector<ssize_t>(dims.begin(), dims.begin() + view.shape.rank()), view.data, base);
 }
 

@@ -23,6 +23,10 @@ bool is_usable(const py::array& array, DType expected);
 // A view of a usable array. The array must be kept alive by the caller.
 TensorView view_of(const py::array& array, DType dtype);
 
+// NumPy's own type object of a dtype, borrowed; bfloat16: uint16.
+PyObject* descriptor_of(DType dtype);
+// A new array with memory of NumPy's.
+py::object make_array(DType dtype, const Shape& shape);
 // A new array over `buffer`, which it keeps alive. bfloat16 comes back as uint16; Python gives it its type.
 py::array make_array(const TensorView& view, std::shared_ptr<const Buffer> buffer);
 

@@ -162,6 +162,7 @@ py::list run_now(const PyExecutable& exe, const Feeds& feeds, const std::vector<
     run = exe.core->start(feeds.views, bound, false);
     run->wait(-1);
   }
+  if (exe.core->update_signature(exe.last.signature)) exe.last.ticks = 0;
   return results_of(*run, bound_arrays);
 }
 
@@ -278,13 +279,14 @@ Mode mode_from_name(const std::string& name) {
 
 std::unique_ptr<PyExecutable> compile(const std::shared_ptr<Graph>& graph, const std::string& device,
                                       const std::string& mode, int threads, size_t memory_limit_bytes,
-                                      size_t tiling_cache_bytes, size_t schedule_cache_bytes, bool memo,
+                                      size_t tiling_cache_bytes, size_t schedule_cache_bytes, bool memo, bool fuse,
                                       bool use_onednn, int pipeline_workers, py::object normalize) {
   ExecutableOptions o;
   o.device = device;
   o.mode = mode_from_name(mode);
   o.settings = {threads, memory_limit_bytes, use_onednn};
   o.use_memo = memo;
+  o.fuse = fuse;
   o.tiling_cache_bytes = tiling_cache_bytes;
   o.schedule_cache_bytes = schedule_cache_bytes;
   o.pipeline_workers = pipeline_workers;
@@ -293,7 +295,7 @@ std::unique_ptr<PyExecutable> compile(const std::shared_ptr<Graph>& graph, const
     py::gil_scoped_release unlocked;
     core = Executable::create(*graph, o);
   }
-  auto exe = std::unique_ptr<PyExecutable>(new PyExecutable{Owned<Executable>(core), {}, {}, std::move(normalize)});
+  auto exe = std::unique_ptr<PyExecutable>(new PyExecutable{Owned<Executable>(core), {}, {}, std::move(normalize), {}});
   exe->input_names = names(core->plan(), core->plan().inputs);
   exe->output_names = names(core->plan(), core->plan().outputs);
   return exe;
@@ -308,15 +310,22 @@ void bind_executable(py::module_& m) {
       .def_property_readonly("is_done", [](const PyRun& r) { return r.run->is_done(); })
       .def_property_readonly("output_names", [](const PyRun& r) { return r.output_names; });
 
-  py::class_<PyBinding>(m, "Binding").def("run", [](const PyBinding& b) {
-    return run_now(*b.exe, b.feeds, b.bound, b.bound_arrays);
+  py::class_<PyBinding>(m, "Binding").def("run", [](const PyBinding& b) -> py::object {
+    if (py::object done = repeat_bound(*b.exe, b.feeds, b.bound, b.bound_arrays)) return done;
+    return as_dict(*b.exe, run_now(*b.exe, b.feeds, b.bound, b.bound_arrays));
   });
 
   py::class_<PyExecutable>(m, "Executable")
       .def("call",
-           [](const PyExecutable& e, const py::args& args) { return run_now(e, take_positional(e, args), {}, {}); })
-      .def("run", [](const PyExecutable& e,
-                     const py::dict& feeds) { return as_dict(e, run_now(e, take_feeds(e, feeds), {}, {})); })
+           [](const PyExecutable& e, const py::args& args) -> py::object {
+             if (py::object done = repeat_in_order(e, args)) return done;
+             return run_now(e, take_positional(e, args), {}, {});
+           })
+      .def("run",
+           [](const PyExecutable& e, const py::dict& feeds) -> py::object {
+             if (py::object done = repeat_by_name(e, feeds)) return done;
+             return as_dict(e, run_now(e, take_feeds(e, feeds), {}, {}));
+           })
       .def("run_async",
            [](const PyExecutable& e, const py::dict& given) {
              Feeds feeds = take_feeds(e, given);
@@ -365,7 +374,7 @@ void bind_executable(py::module_& m) {
 
   m.def("compile", &compile, py::arg("graph"), py::kw_only(), py::arg("device"), py::arg("mode"), py::arg("threads"),
         py::arg("memory_limit_bytes"), py::arg("tiling_cache_bytes"), py::arg("schedule_cache_bytes"), py::arg("memo"),
-        py::arg("use_onednn"), py::arg("pipeline_workers"), py::arg("normalize"));
+        py::arg("fuse"), py::arg("use_onednn"), py::arg("pipeline_workers"), py::arg("normalize"));
   m.def("build_info", [] {
     py::dict d;
     for (const auto& [name, value] : cpu_build_info()) d[py::str(name)] = value;

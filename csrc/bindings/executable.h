@@ -35,10 +35,24 @@ struct Feeds {
   std::vector<py::object> held;
 };
 
+// What is known of the executable's last signature (Executable::repeat). Used under the GIL.
+struct LastCall {
+  Repeat::Signature signature;
+  uint64_t ticks = 0;  // that its last repetition took
+};
+
 struct PyExecutable {
   Owned<Executable> core;
   std::vector<py::str> input_names, output_names;
   py::object normalize;  // (name, dtype, value) -> usable array; for what is not usable in place
+  mutable LastCall last;
 };
+
+// Runs that repeat the last signature; a null object where a run has to be started.
+py::object repeat_by_name(const PyExecutable& exe, const py::dict& feeds);
+py::object repeat_in_order(const PyExecutable& exe, const py::args& arrays);
+// `bound`: the caller's result arrays, None where fresh ones are wanted; `views`: theirs, kUndefined there.
+py::object repeat_bound(const PyExecutable& exe, const Feeds& feeds, const std::vector<TensorView>& views,
+                        const std::vector<py::object>& bound);
 
 }  // namespace asc

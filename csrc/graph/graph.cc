@@ -42,4 +42,21 @@ int Graph::add_node(Node n) {
   return static_cast<int>(nodes_.size() - 1);
 }
 
+bool Graph::same_structure(const Graph& o) const {
+  if (nodes_.size() != o.nodes_.size() || values_.size() != o.values_.size() || inputs_ != o.inputs_ ||
+      outputs_ != o.outputs_)
+    return false;
+  for (size_t i = 0; i < nodes_.size(); ++i) {
+    const Node &a = nodes_[i], &b = o.nodes_[i];
+    if (a.op != b.op || a.inputs != b.inputs || a.outputs != b.outputs || !a.attributes.same_value(b.attributes))
+      return false;
+  }
+  for (size_t i = 0; i < values_.size(); ++i) {
+    const Value &a = values_[i], &b = o.values_[i];
+    if (a.type.dtype != b.type.dtype || !a.constant != !b.constant) return false;
+    if (a.constant && !a.constant->same_value(*b.constant)) return false;
+  }
+  return true;
+}
+
 }  // namespace asc

@@ -43,7 +43,7 @@ class Attributes {
 
   const std::vector<Attribute>& all() const { return list_; }  // sorted by name
   std::string text() const;                                    // stable, for Plan::text()
-  bool same_value(const Attributes& o) const;                  // bodies compare by identity
+  bool same_value(const Attributes& o) const;                  // bodies: Graph::same_structure
 
  private:
   const Attribute* find(std::string_view name) const;
@@ -98,6 +98,9 @@ class Graph {
   std::vector<Node>& nodes() { return nodes_; }
   const std::vector<ValueId>& inputs() const { return inputs_; }
   const std::vector<ValueId>& outputs() const { return outputs_; }
+
+  // Whether both compute the same, value by value and node by node: names and declared dimensions do not count.
+  bool same_structure(const Graph& o) const;
 
   // Checks ids, single assignment, that every value has a producer, and that no cycle exists; orders the nodes
   // topologically (stable). Throws GraphError with the node or value by name.

@@ -32,12 +32,19 @@ PlanNode describe_node(LevelBuilder& b, const Node& n);
 void add_node(LevelBuilder& b, const Node& n);
 // widen.cc: adds all nodes, half-precision arithmetic in float32.
 void infer_types_and_fold(LevelBuilder& b);
-// prune.cc: drops nodes that no result needs; inserts copies for results that would alias.
+// transposes.cc: transpositions behind element-wise operators.
+void move_transposes(LevelBuilder& b);
+// prune.cc: lets readers of an Identity read what it reads; drops nodes that no result needs; inserts copies for
+// results that would alias.
+void skip_identities(LevelBuilder& b);
 void prune(LevelBuilder& b);
 void insert_result_copies(LevelBuilder& b);
 // classify.cc: host values by need; roots of views.
 void classify(LevelBuilder& b);
 void find_roots(LevelBuilder& b);
+// fuse.cc: operators that become one task. Element-wise ones act on each element by itself, and broadcast.
+bool is_element_wise(const std::string& op);
+void fuse(LevelBuilder& b);
 // segments.cc: levels, segments, slots, lifetimes.
 std::vector<Segment> cut_segments(LevelBuilder& b);
 

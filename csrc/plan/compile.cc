@@ -55,9 +55,13 @@ void init_values(LevelBuilder& b) {
 void drop_unread_constants(LevelBuilder& b, const Plan& plan) {
   std::vector<bool> is_read(b.values.size(), false);
   for (const Segment& s : plan.segments)
-    for (const PlanNode& n : s.nodes)
+    for (const PlanNode& n : s.nodes) {
       for (ValueId v : n.node.inputs)
         if (v != kNoValue) is_read[v] = is_read[b.values[v].root] = true;
+      for (const Node& part : n.parts)  // a saved file holds them
+        for (ValueId v : part.inputs)
+          if (v != kNoValue) is_read[v] = true;
+    }
   for (ValueId v : plan.inputs) is_read[v] = true;
   for (ValueId v : plan.outputs) is_read[v] = is_read[b.values[v].root] = true;
   for (ValueId v : plan.host_outputs)
@@ -95,8 +99,13 @@ std::vector<std::string> find_dynamic_reasons(const LevelBuilder& b, const Plan&
 std::shared_ptr<const Plan> compile_level(LevelBuilder& b) {
   init_values(b);
   infer_types_and_fold(b);
+  skip_identities(b);
+  prune(b);
+  move_transposes(b);
+  skip_identities(b);
   prune(b);
   classify(b);
+  fuse(b);
   find_roots(b);
   insert_result_copies(b);
   auto plan = std::make_shared<Plan>();

@@ -17,8 +17,7 @@ class Unfolder {
       graph_.add_input(ids_[v]);
     }
     for (const Segment& s : plan_.segments)
-      for (const PlanNode& p : s.nodes)
-        if (!p.is_copy) add_node(s, p);
+      for (const PlanNode& p : s.nodes) add_nodes(s, p);
     for (ValueId v : plan_.outputs) graph_.add_output(id(v));
     return std::move(graph_);
   }
@@ -47,8 +46,13 @@ class Unfolder {
     return ids_[v];
   }
 
-  void add_node(const Segment& s, const PlanNode& p) {
-    Node n = p.node;
+  void add_nodes(const Segment& s, const PlanNode& p) {
+    if (p.is_copy) return;
+    if (p.parts.empty()) add_node(s, p.node);
+    for (const Node& part : p.parts) add_node(s, part);
+  }
+
+  void add_node(const Segment& s, Node n) {
     for (ValueId& v : n.inputs) v = id(v);
     for (ValueId& v : n.outputs) v = id(v);
     const std::vector<const char*> names = s.kind == SegmentKind::kIf

@@ -50,6 +50,7 @@ struct PlanNode {
   uint32_t number = 0;  // unique in the whole tree, in compile order
   bool is_on_host = false;
   bool is_copy = false;          // inserted: a result that would alias an input, a constant or another result
+  std::vector<Node> parts;       // of a fused node: the operators that it stands for, in order
   uint64_t constant_inputs = 0;  // bit i: input i is a compile-time constant
   std::vector<DType> input_types, output_types;
   std::vector<uint32_t> operands;    // slots: inputs, outputs, workspace, packed, extent (tasks only)
@@ -97,6 +98,7 @@ using FoldFn = std::function<std::vector<HostTensor>(const PlanNode&, const std:
 struct CompileOptions {
   FoldFn fold;
   size_t fold_limit_bytes = size_t{64} << 20;  // larger results stay nodes
+  bool fuse = true;  // make operators one task where only they read what is between, move transpositions
 };
 
 // Sorts and checks the graph, infers types, folds constants, drops dead nodes, classifies values, cuts segments.

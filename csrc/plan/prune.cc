@@ -4,6 +4,16 @@
 
 namespace asc {
 
+void skip_identities(LevelBuilder& b) {
+  std::vector<ValueId> source(b.values.size());
+  for (size_t v = 0; v < source.size(); ++v) source[v] = static_cast<ValueId>(v);
+  for (PlanNode& p : b.nodes) {
+    for (ValueId& v : p.node.inputs)
+      if (v != kNoValue) v = source[v];
+    if (p.node.op == "Identity") source[p.node.outputs[0]] = p.node.inputs[0];
+  }
+}
+
 void prune(LevelBuilder& b) {
   std::vector<bool> is_needed(b.values.size(), false);
   for (ValueId v : b.outputs) is_needed[v] = true;

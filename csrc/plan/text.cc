@@ -28,6 +28,12 @@ const char* label(const PlanNode& n) {
   return n.is_copy ? "copy" : "task";
 }
 
+std::string parts(const PlanNode& n) {
+  std::string out;
+  for (const Node& part : n.parts) out += (out.empty() ? "{" : ", ") + part.op + part.attributes.text();
+  return out + "}";
+}
+
 void print_level(const Plan& plan, const std::string& indent, std::string& out) {
   out += indent + "plan " + plan.name + "\n";
   out += indent + "inputs " + names(plan, plan.inputs) + "\n";
@@ -38,8 +44,8 @@ void print_level(const Plan& plan, const std::string& indent, std::string& out) 
     out += indent + "segment " + std::to_string(s) + " reads " + names(plan, segment.inputs) + "\n";
     for (const PlanNode& n : segment.nodes) {
       out += indent + "  " + std::to_string(n.number) + " " + label(n) + " " + n.node.op + " '" + n.node.name + "'" +
-             n.node.attributes.text() + " (" + names(plan, n.node.inputs) + ") -> " + names(plan, n.node.outputs) +
-             "\n";
+             (n.parts.empty() ? n.node.attributes.text() : parts(n)) + " (" + names(plan, n.node.inputs) + ") -> " +
+             names(plan, n.node.outputs) + "\n";
     }
     for (const auto& body : segment.bodies) print_level(*body, indent + "    ", out);
     for (uint32_t n : segment.extent_nodes) out += indent + "  sync extent of " + segment.nodes[n].node.name + "\n";

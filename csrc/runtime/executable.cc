@@ -15,8 +15,9 @@ void collect_nodes(const Plan& plan, std::vector<NodeInfo>& nodes) {
   }
 }
 
-CompileOptions folding_options(HostEvaluator& host) {
+CompileOptions compile_options(HostEvaluator& host, bool fuse) {
   CompileOptions options;
+  options.fuse = fuse;
   options.fold = [&host](const PlanNode& node, const std::vector<const HostTensor*>& values,
                          const std::vector<const Shape*>& shapes) { return host.compute(node, values, shapes); };
   return options;
@@ -26,7 +27,10 @@ CompileOptions folding_options(HostEvaluator& host) {
 
 std::shared_ptr<Executable> Executable::create(Graph graph, const ExecutableOptions& options) {
   HostEvaluator host(cpu_kernels());
-  return std::shared_ptr<Executable>(new Executable(compile_plan(std::move(graph), folding_options(host)), options));
+  // Devices that compute nothing show the cost of scheduling, operator by operator.
+  const bool fuse = options.fuse && create_device(options.device, options.settings)->info().computes;
+  return std::shared_ptr<Executable>(
+      new Executable(compile_plan(std::move(graph), compile_options(host, fuse)), options));
 }
 
 Executable::Executable(std::shared_ptr<const Plan> plan, const ExecutableOptions& options)
@@ -107,6 +111,45 @@ std::shared_ptr<Run> Executable::start(const std::vector<TensorView>& inputs, co
   return run;
 }
 
+void Executable::note_repeat(const Run& run, const std::vector<TensorView>& inputs) {
+  const std::shared_ptr<BoundSchedule>& schedule = root_->whole_schedule();
+  if (!schedule || !device_->info().computes) return;
+  for (bool is_read : plan_->host_inputs)
+    if (is_read) return;  // its contents belong to the signature
+  std::vector<TensorView> outputs;
+  for (const Run::Result& r : run.results()) outputs.push_back(r.view);
+  repeat_.note(schedule, options_.mode != Mode::kHost, *plan_, inputs, outputs);
+}
+
+bool Executable::update_signature(Repeat::Signature& signature) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  if (signature.id == repeat_.signature().id) return false;
+  signature = repeat_.signature();
+  return true;
+}
+
+bool Executable::repeat(uint64_t id, void* const* inputs, void* const* outputs, bool may_block) {
+  if (fork_generation() != fork_generation_) return false;  // start complains
+  std::unique_lock<std::mutex> lock(mutex_, std::defer_lock);
+  if (may_block)
+    lock.lock();
+  else if (!lock.try_lock())
+    return false;
+  if (repeat_.signature().id != id || recorder_ || !stream_->begin_inline()) return false;
+  repeat_event_.reset();
+  try {
+    const std::shared_ptr<Arena::Slab>& slab = arena_->reserve(repeat_.arena_bytes());
+    repeat_.run(inputs, outputs, slab ? slab->base() : nullptr, *stream_, repeat_event_, counters_, sequence_);
+    stream_->record(&repeat_event_);
+  } catch (...) {
+    stream_->end_inline();
+    throw;
+  }
+  stream_->end_inline();
+  if (repeat_event_.status() != Status::kOk) std::rethrow_exception(kernel_error(repeat_event_, *this));
+  return true;
+}
+
 void Executable::warm_up(const std::vector<TensorView>& inputs) {
   check_process();
   check_inputs(inputs);
@@ -152,7 +195,9 @@ void Executable::launch(Run& run, const std::vector<TensorView>& inputs, bool is
     throw;
   }
   if (context.is_inline) stream_->end_inline();
-  if (!run.error_) hot_shapes_.note(*plan_, inputs);
+  if (run.error_) return;
+  hot_shapes_.note(*plan_, inputs);
+  if (context.is_inline) note_repeat(run, inputs);
 }
 
 // A failed stage is kept in the run; whatever was launched before it completes first.
@@ -192,6 +237,7 @@ Stats Executable::stats() {
           {"syncs", d(counters_.syncs)},
           {"nodes_resolved", d(context_.counters.resolved)},
           {"nodes_skipped", d(context_.counters.skipped)},
+          {"host_calls", d(context_.counters.host_calls)},
           {"tiling_hits", d(context_.counters.tiling_hits)},
           {"tiling_misses", d(context_.counters.tiling_misses)},
           {"tiling_bypasses", d(context_.counters.tiling_bypasses)},
@@ -209,6 +255,8 @@ Stats Executable::stats() {
           {"pool_used_bytes", d(pool_->used_bytes())},
           {"pool_cached_bytes", d(pool_->cached_bytes())},
           {"arena_bytes", d(arena_->bytes())},
+          {"arena_planned_bytes", d(counters_.arena_planned_bytes)},
+          {"arena_bound_bytes", d(counters_.arena_bound_bytes)},
           {"packed_bytes", d(packs_.bytes())},
           {"device_bytes", d(device_->used_bytes())}};
 }
@@ -218,6 +266,7 @@ void Executable::resize_caches(size_t tiling_bytes, size_t schedule_bytes) {
   std::lock_guard<std::mutex> lock(mutex_);
   tilings_.resize(tiling_bytes);
   root_->resize_schedule_cache(schedule_bytes);
+  repeat_.forget();
 }
 
 void Executable::drop_cache_entries(size_t n) {
@@ -226,6 +275,7 @@ void Executable::drop_cache_entries(size_t n) {
   tilings_.cache().drop(n);
   root_->drop_schedule(n);
   root_->forget();
+  repeat_.forget();
 }
 
 void Executable::start_recording(size_t capacity_bytes) {

@@ -9,6 +9,7 @@
 #include "runtime/devices.h"
 #include "runtime/hot_shapes.h"
 #include "runtime/level.h"
+#include "runtime/repeat.h"
 #include "runtime/run.h"
 
 namespace asc {
@@ -18,6 +19,7 @@ struct ExecutableOptions {
   DeviceSettings settings;
   Mode mode = Mode::kAuto;
   bool use_memo = true;  // nodes remember their last inputs
+  bool fuse = true;      // operators become one task where nobody else reads what is between them
   size_t tiling_cache_bytes = size_t{32} << 20;
   size_t schedule_cache_bytes = size_t{64} << 20;
   int pipeline_workers = -1;  // see LevelOptions
@@ -41,6 +43,13 @@ class Executable : public std::enable_shared_from_this<Executable> {
   // Throws GraphError for inputs that do not fit; errors of stages and kernels are raised by Run::wait.
   std::shared_ptr<Run> start(const std::vector<TensorView>& inputs, const std::vector<TensorView>& bound,
                              bool is_async);
+
+  // Copies the signature that repeat accepts at present unless `signature` is it; false then.
+  bool update_signature(Repeat::Signature& signature);
+  // Runs the model once more with the input shapes of signature `id`; `inputs` and `outputs` are the addresses of its
+  // inputs and results. False, and nothing done, when the signature is out of date, the stream is busy, a recording is
+  // on or, unless `may_block`, the executable is in use: start a run then. Throws the error of a kernel.
+  bool repeat(uint64_t id, void* const* inputs, void* const* outputs, bool may_block);
 
   // Runs the model on `inputs` and waits: tilings are cached afterwards, and schedules loaded unless in host mode.
   // Throws like start and wait.
@@ -72,6 +81,7 @@ class Executable : public std::enable_shared_from_this<Executable> {
   void launch(Run& run, const std::vector<TensorView>& inputs, bool is_async, bool is_warmup);
   void execute(Run& run, RunContext& context, const std::vector<TensorView>& inputs);
   void check_process() const;
+  void note_repeat(const Run& run, const std::vector<TensorView>& inputs);
 
   const std::shared_ptr<const Plan> plan_;
   const ExecutableOptions options_;
@@ -92,6 +102,8 @@ class Executable : public std::enable_shared_from_this<Executable> {
   RunCounters counters_;
   HotShapes hot_shapes_;
   uint32_t sequence_ = 0;
+  Repeat repeat_;
+  Event repeat_event_;
   std::unique_ptr<Recorder> recorder_;
 };
 

@@ -59,6 +59,8 @@ class Level : public Frame {
   const Plan& plan() const { return *plan_; }
   const Resolver& resolver() const { return resolver_; }
   const LevelOptions& options() const { return options_; }
+  // What the last run submitted or replayed, where that was all it did; null otherwise.
+  const std::shared_ptr<BoundSchedule>& whole_schedule() const { return whole_schedule_; }
   // Null where the segment holds no tasks.
   const HostSegment* host_segment(size_t s) const { return segments_[s].host.get(); }
   const Level& body(size_t segment, size_t i) const { return *segments_[segment].bodies[i]; }
@@ -112,6 +114,7 @@ class Level : public Frame {
   LevelOptions options_;
   Resolver resolver_;
   std::vector<SegmentState> segments_;
+  std::shared_ptr<BoundSchedule> whole_schedule_;
   std::vector<FrameValue> frame_;  // by value (roots)
   std::vector<int32_t> output_of_root_;
   std::vector<Block> owned_;

@@ -3,9 +3,9 @@
 #include "runtime/executable.h"
 
 namespace asc {
-namespace {
 
-std::exception_ptr kernel_error(const Event& event, const NodeInfo& node) {
+std::exception_ptr kernel_error(const Event& event, const Executable& executable) {
+  const NodeInfo& node = executable.node(event.failed_node());
   const std::string text = "[launch] " + node.op + " '" + node.name + "': " + event.error();
   switch (event.status()) {
     case Status::kOutOfRange:
@@ -17,8 +17,6 @@ std::exception_ptr kernel_error(const Event& event, const NodeInfo& node) {
       return std::make_exception_ptr(DeviceError(text));
   }
 }
-
-}  // namespace
 
 Run::Run(std::shared_ptr<Executable> executable, const std::vector<TensorView>& bound)
     : executable_(std::move(executable)) {
@@ -103,7 +101,7 @@ void Run::settle() {
   if (event_.is_cancelled())
     error_ = std::make_exception_ptr(RunCancelledError("[wait] the run was cancelled; start it again"));
   else if (event_.status() != Status::kOk)
-    error_ = kernel_error(event_, executable_->node(event_.failed_node()));
+    error_ = kernel_error(event_, *executable_);
   is_settled_ = true;
 }
 

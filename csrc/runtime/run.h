@@ -12,6 +12,9 @@ namespace asc {
 
 class Executable;
 
+// The error that a failed task left in the event of its run.
+std::exception_ptr kernel_error(const Event& event, const Executable& executable);
+
 class Run : public Results {
  public:
   struct Result {

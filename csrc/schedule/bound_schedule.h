@@ -19,15 +19,38 @@ class BoundSchedule {
   // Throws OutOfMemoryError, and what Frame::place throws.
   static Table& lease(const std::shared_ptr<BoundSchedule>& self, Frame& frame, RunContext& run, int64_t* extents);
 
-  const Schedule& schedule() const { return *schedule_; }
-  virtual size_t bytes() const { return bytes_; }
-
- private:
   struct InputSlot {
     uint32_t slot;
     ValueId root;
   };
+  // A table kept for many runs, one after the other; given back by the destructor.
+  class Lease {
+   public:
+    Lease() = default;
+    explicit Lease(std::shared_ptr<TableStore> store) : store_(std::move(store)), table_(store_->lease()) {}
+    Lease(Lease&& other) noexcept = default;
+    Lease& operator=(Lease&& other) noexcept {
+      std::swap(store_, other.store_);
+      std::swap(table_, other.table_);
+      return *this;
+    }
+    ~Lease() {
+      if (table_) store_->give_back(std::move(table_));
+    }
+    Table& table() const { return *table_; }
 
+   private:
+    std::shared_ptr<TableStore> store_;
+    std::unique_ptr<Table> table_;
+  };
+  // Its slots of inputs and results are not filled in.
+  Lease take_table() const { return Lease(tables_); }
+
+  const Schedule& schedule() const { return *schedule_; }
+  const std::vector<InputSlot>& inputs() const { return inputs_; }
+  virtual size_t bytes() const { return bytes_; }
+
+ private:
   std::shared_ptr<const Schedule> schedule_;
   std::shared_ptr<TableStore> tables_;
   std::vector<InputSlot> inputs_;

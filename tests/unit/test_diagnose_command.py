@@ -123,7 +123,8 @@ def test_a_trace_of_25_mb_fits_in_400_mb(tmp_path: Path) -> None:
     path.write_text('{"traceEvents":[' + text.rstrip(",") + "]}")
     program = (
         f"from ascendsched.cli import main; main(['diagnose', {str(path)!r}, '--json'], standalone_mode=False)\n"
-        "import resource, sys; print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, file=sys.stderr)"
+        # Not ru_maxrss: that remembers the parent's size from before exec.
+        "import re, sys; print(re.search('VmHWM:\\s*(.*) kB', open('/proc/self/status').read())[1], file=sys.stderr)"
     )
     root = Path(ascendsched.__file__).parents[1]
     command = [sys.executable, "-c", program]

@@ -12,6 +12,8 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from ascendsched.cli import main
 from ascendsched.profile import Profile, report
@@ -123,6 +125,30 @@ def test_own_runs_show_cache_hits_run_by_run(tmp_path: Path) -> None:
 def test_a_missing_folder_is_named(trace: Path, tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match="create it first"):
         write_html(report.make_report(diagnose_job(read_profiles([trace]))), tmp_path / "none" / "report.html")
+
+
+TIMES = st.integers(0, 10**13) | st.sampled_from([0, 4 * 10**15, 10**9])
+
+
+@settings(max_examples=80, deadline=None)
+@given(rows=st.lists(st.tuples(TIMES, TIMES, st.integers(0, 6), st.integers(0, 4)), min_size=1, max_size=30))
+def test_any_times_end_in_a_report(
+    tmp_path_factory: pytest.TempPathFactory, rows: list[tuple[int, int, int, int]]
+) -> None:
+    made = []
+    for start, length, correlation, kind in rows:
+        if kind == 0:
+            made.append(files.kernel(start, length, correlation or None, stream=correlation % 3))
+        elif kind == 1:
+            made.append(files.call(start, length, correlation, tid=correlation % 2))
+        else:
+            name = ("cudaDeviceSynchronize", "enumerate(DataLoader)", "ProfilerStep#1")[kind - 2]
+            made.append(files.span(start, length, name, "cuda_runtime" if kind == 2 else "user_annotation"))
+    path = files.kineto(tmp_path_factory.mktemp("any") / "trace.json", made)
+    held = data_of(page(report.make_report(diagnose_job(read_profiles([path])))))
+    for rank in held["ranks"]:
+        if rank["what_if"] is not None:
+            assert abs(rank["what_if"]["replay_error_pct"]) < 1e-6
 
 
 class Shown(HTMLParser):

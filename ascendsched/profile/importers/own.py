@@ -13,13 +13,12 @@ from ascendsched.profile.importers.events import NO_ARGS, Args, Document, interv
 from ascendsched.profile.spans import KERNEL as KERNEL_STAGE
 from ascendsched.profile.spans import SPAN_DTYPE, STAGES, Recording
 from ascendsched.profile.timeline import COMMUNICATION, KERNEL, STAGE_NUMBER, Rank
-from ascendsched.profile.trace import SCHEMA, WAITS, WORKERS, name_of_track, track_of
+from ascendsched.profile.trace import HOST, SCHEMA, WAITS, track_of, worker_name, worker_of
 from ascendsched.profile.verdict import COMMUNICATION_OPS
 
 # A recording's stage -> the timeline's. A caller that waits for its result is a synchronising call.
 TIMELINE_STAGE = {"submit": "launch", "load": "compile", "wait": "sync"}
 MAX_FIELD = 1 << 31
-MAX_WORKERS = 255
 
 
 def is_own(document: Document) -> bool:
@@ -50,7 +49,7 @@ def read_own(document: Document, source: str) -> Rank:
             dropped += 1
             continue
         stage = STAGES.index(event.cat)
-        row = (*interval, run, _node(args, nodes), sequence, stage, _worker(event.tid), [0, 0])
+        row = (*interval, run, _node(args, nodes), sequence, stage, worker_of(event.tid), [0, 0])
         (device if stage == KERNEL_STAGE else host).append(row)
     return rank_of(_recording(document.other, host, device, list(nodes)), source, dropped)
 
@@ -70,7 +69,7 @@ def rank_of(recording: Recording, source: str, dropped: int = 0) -> Rank:
     for start, end, run, sequence, number, worker in zip(*(c.tolist() for c in spans), strict=True):
         stage = STAGES[number]
         track = WAITS if stage == "wait" else track_of(worker)
-        builder.thread_names[track] = name_of_track(track, worker)
+        builder.thread_names[track] = {HOST: "host", WAITS: "waits"}.get(track) or worker_name(worker)
         thread, name = builder.thread(track), builder.name(stage)
         if stage in {"launch", "submit"}:
             key = builder.key((run, sequence))
@@ -80,11 +79,6 @@ def rank_of(recording: Recording, source: str, dropped: int = 0) -> Rank:
         builder.steps[run] = (start, end)
     builder.extra["recording"] = recording
     return builder.build()
-
-
-def _worker(track: Any) -> int:
-    is_worker = isinstance(track, int) and WORKERS < track <= WORKERS + MAX_WORKERS
-    return track - WORKERS if is_worker else 0
 
 
 def _field(value: Any) -> int | None:

@@ -1,6 +1,6 @@
 // The timeline: host threads above streams on one canvas, with idle time by cause between them.
 
-const GUTTER = 158, RULER = 22, OVERVIEW = 14, STREAM = 19, GAP = 7, MAX_ARROWS = 140, MANY_ROWS = 14;
+const GUTTER = 158, RULER = 22, OVERVIEW = 14, STREAM = 19, GAP = 7, MAX_ARROWS = 140, MANY_ROWS = 14, MAX_TICKS = 40;
 const FONT = "11.5px system-ui, 'DejaVu Sans', sans-serif", SMALL_FONT = "10px system-ui, 'DejaVu Sans', sans-serif";
 const KIND_COLOURS = ["", "#86aede", "#b4c6da", "#8e5bb5", "#9aa3af"];  // kernels take the theme's colour
 const STAGE_COLOURS = {
@@ -322,8 +322,9 @@ class Timeline {
     const span = this.view[1] - this.view[0], width = this.width - GUTTER;
     const step = niceStep(span / Math.max(2, Math.floor(width / 110)));
     pen.textAlign = "left";
-    for (let time = Math.ceil(this.view[0] / step) * step; time <= this.view[1]; time += step) {
-      const x = this.xOf(time);
+    const first = Math.ceil(this.view[0] / step);
+    for (let i = 0; i < MAX_TICKS && (first + i) * step <= this.view[1]; i++) {
+      const time = (first + i) * step, x = this.xOf(time);
       pen.fillStyle = this.theme.line;
       pen.fillRect(x, OVERVIEW + 4, 1, RULER - 4);
       const text = tick(time, step);

@@ -105,7 +105,7 @@ Status launch_batch_norm(const Task& task, void* const* slots, Worker& worker) {
 }
 
 void normalize(const ChannelTiling& t, const float* x, float* y) {
-  t.vec->layer_norm_row(x, nullptr, nullptr, y, static_cast<size_t>(t.inner), t.epsilon);
+  t.vec->layer_norm_rows(x, nullptr, nullptr, y, 1, static_cast<size_t>(t.inner), t.epsilon);
 }
 
 void normalize(const ChannelTiling& t, const double* x, double* y) {

@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "backends/cpu/cast.h"
+#include "backends/cpu/element_step.h"
 #include "backends/cpu/elementwise_binary.h"
 
 namespace asc {
@@ -127,6 +128,12 @@ std::shared_ptr<const Tiling> tile_pow(const TilingContext& ctx) {
 }
 
 }  // namespace
+
+void set_pow_step(ElementStep* step) {
+  step->vv = kForms32.vv;
+  step->sv = kForms32.sv;
+  step->vs = kForms32.vs;
+}
 
 void register_pow_kernels(KernelRegistry& registry) { registry.add("Pow", kNumbers, tile_pow); }
 

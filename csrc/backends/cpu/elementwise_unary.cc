@@ -3,6 +3,7 @@
 #include <cmath>
 #include <utility>
 
+#include "backends/cpu/element_step.h"
 #include "backends/cpu/elementwise.h"
 
 namespace asc {
@@ -153,6 +154,7 @@ Status launch_half(const Task& task, void* const* slots, Worker&) {
 std::shared_ptr<const Tiling> tile(const UnarySpec& spec, const TilingContext& ctx) {
   auto t = std::make_shared<UnaryTiling>();
   t->count = element_count(ctx.output(0));
+  t->over_inputs = inputs_like_output(ctx);
   if (spec.p_name) t->p = ctx.attributes().get_float(spec.p_name, spec.p_default);
   if (spec.q_name) t->q = ctx.attributes().get_float(spec.q_name, spec.q_default);
   t->row64 = spec.row64;
@@ -188,6 +190,22 @@ void register_specs(KernelRegistry& registry, std::index_sequence<kIndices...>) 
 }
 
 }  // namespace
+
+bool find_unary_step(const Node& node, ElementStep* step) {
+  for (const UnarySpec& listed : kSpecs) {
+    if (node.op != listed.op) continue;
+    const std::string_view form = node.attributes.get_string("approximate", "none");
+    if (node.op == "Gelu" && form != "none" && form != "tanh") return false;
+    const UnarySpec& spec = node.op == "Gelu" && form == "tanh" ? kGeluTanh : listed;
+    if (spec.row32) return false;
+    if (spec.plain) step->unary = vec_table().*spec.plain;
+    if (spec.param) step->param = vec_table().*spec.param;
+    if (spec.p_name) step->p = static_cast<float>(node.attributes.get_float(spec.p_name, spec.p_default));
+    if (spec.q_name) step->q = static_cast<float>(node.attributes.get_float(spec.q_name, spec.q_default));
+    return true;
+  }
+  return false;
+}
 
 void register_unary_kernels(KernelRegistry& registry) {
   register_specs(registry, std::make_index_sequence<kSpecCount - 1>());

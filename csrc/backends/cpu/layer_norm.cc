@@ -15,12 +15,12 @@ struct NormTiling : TilingOf<NormTiling> {
   bool has_scale = false, has_bias = false;
 };
 
-void norm_row(const NormTiling& t, const float* x, const float* scale, const float* bias, float* y) {
-  const auto n = static_cast<size_t>(t.n);
+void norm_rows(const NormTiling& t, const float* x, const float* scale, const float* bias, float* y, int64_t rows) {
+  const auto count = static_cast<size_t>(rows), n = static_cast<size_t>(t.n);
   if (t.is_rms)
-    t.vec->rms_norm_row(x, scale, y, n, t.epsilon);
+    t.vec->rms_norm_rows(x, scale, y, count, n, t.epsilon);
   else
-    t.vec->layer_norm_row(x, scale, bias, y, n, t.epsilon);
+    t.vec->layer_norm_rows(x, scale, bias, y, count, n, t.epsilon);
 }
 
 void norm_row(const NormTiling& t, const double* x, const double* scale, const double* bias, double* y) {
@@ -32,6 +32,10 @@ void norm_row(const NormTiling& t, const double* x, const double* scale, const d
   for (int64_t i = 0; i < t.n; ++i) variance += (x[i] - mean) * (x[i] - mean);
   const double factor = 1.0 / std::sqrt(variance / static_cast<double>(t.n) + static_cast<double>(t.epsilon));
   for (int64_t i = 0; i < t.n; ++i) y[i] = (x[i] - mean) * factor * (scale ? scale[i] : 1.0) + (bias ? bias[i] : 0.0);
+}
+
+void norm_rows(const NormTiling& t, const double* x, const double* scale, const double* bias, double* y, int64_t rows) {
+  for (int64_t r = 0; r < rows; ++r, x += t.n, y += t.n) norm_row(t, x, scale, bias, y);
 }
 
 template <typename Io>
@@ -48,9 +52,13 @@ Status launch_norm(const Task& task, void* const* slots, Worker& worker) {
   const Value* bias = nullptr;
   if (t.has_scale) scale = Io::load(*t.vec, task.input<Element>(slots, 1), buffer + spare, t.n);
   if (t.has_bias) bias = Io::load(*t.vec, task.input<Element>(slots, 2), buffer + 2 * spare, t.n);
+  if constexpr (!Io::kConverts) {
+    norm_rows(t, x, scale, bias, y, t.rows);
+    return Status::kOk;
+  }
   for (int64_t r = 0; r < t.rows; ++r, x += t.n, y += t.n) {
     Value* result = Io::target(y, buffer);
-    norm_row(t, Io::load(*t.vec, x, buffer, t.n), scale, bias, result);
+    norm_rows(t, Io::load(*t.vec, x, buffer, t.n), scale, bias, result, 1);
     Io::store(*t.vec, result, y, t.n);
   }
   return Status::kOk;

@@ -48,6 +48,7 @@ Status run_batch(const Task& task, void* const* slots, const FloatProduct& t, Mu
   const float *a = task.input<float>(slots, 0), *b = t.b(task, slots);
   const float* add = p.has_add ? task.input<float>(slots, 2) : nullptr;
   float* c = task.output<float>(slots, 0);
+  if (p.batch_rank == 0 && !t.adds_after) return multiply(a, b, c, add);
   Status status = Status::kOk;
   for_each_matrix(p, [&](int64_t a_offset, int64_t b_offset, int64_t c_offset) {
     if (status == Status::kOk) status = multiply(a + a_offset, b + b_offset, c + c_offset, add);

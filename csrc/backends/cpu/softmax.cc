@@ -11,16 +11,15 @@ namespace {
 
 struct SoftmaxTiling : TilingOf<SoftmaxTiling> {
   const VecTable* vec = &vec_table();
-  VecTable::Unary row = nullptr;
+  VecTable::Rows rows = nullptr;
   int64_t outer = 1, axis = 1, inner = 1;
   bool is_log = false;
 };
 
 Status launch_float_rows(const Task& task, void* const* slots, Worker&) {
   const auto& t = *static_cast<const SoftmaxTiling*>(task.tiling);
-  const float* x = task.input<float>(slots, 0);
-  float* y = task.output<float>(slots, 0);
-  for (int64_t o = 0; o < t.outer; ++o, x += t.axis, y += t.axis) t.row(x, y, static_cast<size_t>(t.axis));
+  t.rows(task.input<float>(slots, 0), task.output<float>(slots, 0), static_cast<size_t>(t.outer),
+         static_cast<size_t>(t.axis));
   return Status::kOk;
 }
 
@@ -32,7 +31,7 @@ Status launch_half_rows(const Task& task, void* const* slots, Worker& worker) {
   auto* row = static_cast<float*>(worker.scratch(t.axis * sizeof(float)));
   for (int64_t o = 0; o < t.outer; ++o, x += t.axis, y += t.axis) {
     Io::load(*t.vec, x, row, t.axis);
-    t.row(row, row, static_cast<size_t>(t.axis));
+    t.rows(row, row, 1, static_cast<size_t>(t.axis));
     Io::store(*t.vec, row, y, t.axis);
   }
   return Status::kOk;
@@ -124,7 +123,7 @@ std::shared_ptr<const Tiling> tile_softmax(const TilingContext& ctx) {
   const int64_t inner = x.span_of(axis + 1, x.rank());
   const DType type = ctx.dtype(0);
   auto t = create_tiling<SoftmaxTiling>(find_softmax(type, inner == 1), type == DType::kFloat64 ? "scalar" : "vector");
-  t->row = kIsLog ? t->vec->log_softmax_row : t->vec->softmax_row;
+  t->rows = kIsLog ? t->vec->log_softmax_rows : t->vec->softmax_rows;
   t->outer = x.span_of(0, axis);
   t->axis = x[axis];
   t->inner = inner;

@@ -65,11 +65,14 @@ struct VecTable {
   ReduceParam sum_squared_distance;  // sum of (x - p)^2
 
   // --- rows ----------------------------------------------------------------------------------------------------
-  Unary softmax_row, log_softmax_row;
+  // `rows` rows of n elements each, one behind the other.
+  using Rows = void (*)(const float* x, float* y, size_t rows, size_t n);
+  Rows softmax_rows, log_softmax_rows;
   // y = (x - mean) / sqrt(variance + epsilon) * scale + bias; scale and bias may be null.
-  void (*layer_norm_row)(const float* x, const float* scale, const float* bias, float* y, size_t n, float epsilon);
+  void (*layer_norm_rows)(const float* x, const float* scale, const float* bias, float* y, size_t rows, size_t n,
+                          float epsilon);
   // y = x / sqrt(mean(x^2) + epsilon) * scale; scale may be null.
-  void (*rms_norm_row)(const float* x, const float* scale, float* y, size_t n, float epsilon);
+  void (*rms_norm_rows)(const float* x, const float* scale, float* y, size_t rows, size_t n, float epsilon);
 
   // --- conversions, rounding to nearest even -------------------------------------------------------------------
   void (*float16_to_float32)(const uint16_t* x, float* y, size_t n);

@@ -1,0 +1,151 @@
+#include "backends/cpu/element_program.h"
+
+#include <limits>
+
+#include "base/tensor.h"
+
+namespace asc::cpu {
+
+int ElementProgram::add_operand(uint32_t table_index, const Shape& shape) {
+  for (size_t i = 0; i < operands_.size(); ++i)
+    if (operands_[i] == table_index) return static_cast<int>(i);
+  operands_.push_back(table_index);
+  shapes_.push_back(shape);
+  return static_cast<int>(operands_.size() - 1);
+}
+
+int ElementProgram::add_step(const ElementStep& source, const int* inputs, int count) {
+  Step s;
+  s.source = source;
+  for (int i = 0; i < count; ++i) s.in[i] = static_cast<int16_t>(inputs[i]);
+  steps_.push_back(s);
+  return static_cast<int>(operands_.size() + steps_.size() - 1);
+}
+
+void ElementProgram::finish(const Shape& result) {
+  std::vector<const Shape*> shapes;
+  for (const Shape& s : shapes_) shapes.push_back(&s);
+  const size_t count = operands_.size();
+  strides_.assign(count * kMaxRank, 0);
+  const int rank = merge_dims(result, shapes.data(), static_cast<int>(count), outer_dims_, strides_.data());
+  outer_rank_ = rank ? rank - 1 : 0;
+  row_size_ = rank ? static_cast<size_t>(outer_dims_[rank - 1]) : 1;
+  row_count_ = 1;
+  for (int d = 0; d < outer_rank_; ++d) row_count_ *= static_cast<size_t>(outer_dims_[d]);
+  for (size_t i = 0; i < count; ++i) is_repeated_.push_back(rank && strides_[i * kMaxRank + rank - 1] == 0);
+  shapes_.clear();
+  choose_forms();
+  assign_temporaries();
+}
+
+void ElementProgram::choose_forms() {
+  for (Step& s : steps_) {
+    const auto repeats = [&](int i) {
+      const auto in = static_cast<size_t>(s.in[i]);
+      return in < operands_.size() && is_repeated_[in] != 0;
+    };
+    if (s.source.vv) {
+      s.form = Form::kBinary;
+      s.binary = repeats(0) ? s.source.sv : repeats(1) ? s.source.vs : s.source.vv;
+    } else {
+      s.form = s.source.unary ? Form::kUnary : s.source.param ? Form::kParam : Form::kClip;
+      s.unary = s.source.unary;
+      s.param = s.source.param ? s.source.param : s.source.clip;
+      s.p = s.source.p;
+      s.q = s.source.q;
+    }
+  }
+}
+
+// Step numbers become temporaries; one that is read for the last time may be overwritten by the step that reads it.
+void ElementProgram::assign_temporaries() {
+  const int first = static_cast<int>(operands_.size());
+  std::vector<int> last_reader(steps_.size(), -1), place(steps_.size(), -1);
+  for (size_t i = 0; i < steps_.size(); ++i)
+    for (int16_t in : steps_[i].in)
+      if (in >= first) last_reader[static_cast<size_t>(in - first)] = static_cast<int>(i);
+  std::vector<int> free_places;
+  for (size_t i = 0; i < steps_.size(); ++i) {
+    Step& s = steps_[i];
+    int freed[3], freed_count = 0;
+    for (int16_t& in : s.in) {
+      if (in < first) continue;
+      const auto from = static_cast<size_t>(in - first);
+      in = static_cast<int16_t>(first + place[from]);
+      if (last_reader[from] != static_cast<int>(i)) continue;
+      last_reader[from] = -1;  // free it once, where it is read twice
+      freed[freed_count++] = place[from];
+    }
+    free_places.insert(free_places.end(), freed, freed + freed_count);
+    if (i + 1 == steps_.size()) break;
+    if (free_places.empty()) free_places.push_back(temporary_count_++);
+    place[i] = free_places.back();
+    free_places.pop_back();
+    s.out = static_cast<int16_t>(place[i]);
+  }
+}
+
+void ElementProgram::run_step(const Step& s, const float* const* registers, float* to, size_t n) const {
+  switch (s.form) {
+    case Form::kUnary:
+      s.unary(registers[s.in[0]], to, n);
+      break;
+    case Form::kParam:
+      s.param(registers[s.in[0]], to, n, s.p, s.q);
+      break;
+    case Form::kBinary:
+      s.binary(registers[s.in[0]], registers[s.in[1]], to, n);
+      break;
+    case Form::kClip: {
+      constexpr float kInfinity = std::numeric_limits<float>::infinity();
+      const float low = s.in[1] < 0 ? -kInfinity : *registers[s.in[1]];
+      const float high = s.in[2] < 0 ? kInfinity : *registers[s.in[2]];
+      s.param(registers[s.in[0]], to, n, low, high);
+      break;
+    }
+  }
+}
+
+void ElementProgram::run(const float** row, float* y) const {
+  const size_t count = operands_.size();
+  if (steps_.size() == 1 && row_count_ == 1) return run_step(steps_[0], row, y, row_size_);
+  alignas(kAlignment) float temporaries[kMaxTemporaries][kTile];
+  const float* registers[kMaxOperands + kMaxTemporaries];
+  int64_t position[kMaxRank] = {};
+  for (int i = 0; i < temporary_count_; ++i) registers[count + static_cast<size_t>(i)] = temporaries[i];
+  for (size_t r = 0; r < row_count_; ++r, y += row_size_) {
+    for (size_t begin = 0; begin < row_size_; begin += kTile) {
+      for (size_t i = 0; i < count; ++i) registers[i] = is_repeated_[i] ? row[i] : row[i] + begin;
+      const size_t n = row_size_ - begin < kTile ? row_size_ - begin : kTile;
+      for (const Step& s : steps_) run_step(s, registers, s.out < 0 ? y + begin : temporaries[s.out], n);
+    }
+    for (int d = outer_rank_ - 1; d >= 0; --d) {
+      const bool wraps = ++position[d] == outer_dims_[d];
+      const int64_t steps = wraps ? 1 - outer_dims_[d] : 1;
+      for (size_t i = 0; i < count; ++i) row[i] += steps * strides_[i * kMaxRank + static_cast<size_t>(d)];
+      if (!wraps) break;
+      position[d] = 0;
+    }
+  }
+}
+
+bool ElementProgram::is_step_row(StepRow* row) const {
+  const Step& s = steps_[0];
+  if (steps_.size() != 1 || row_count_ != 1 || s.form == Form::kClip) return false;
+  row->unary = s.unary;
+  row->param = s.param;
+  row->binary = s.binary;
+  row->left = operands_[static_cast<size_t>(s.in[0])];
+  if (s.binary) row->right = operands_[static_cast<size_t>(s.in[1])];
+  row->n = row_size_;
+  row->p = s.p;
+  row->q = s.q;
+  return true;
+}
+
+size_t ElementProgram::bytes() const {
+  return sizeof(*this) + operands_.capacity() * sizeof(uint32_t) + shapes_.capacity() * sizeof(Shape) +
+         steps_.capacity() * sizeof(Step) + strides_.capacity() * sizeof(int64_t) + is_repeated_.capacity();
+}
+
+}  // namespace asc::cpu

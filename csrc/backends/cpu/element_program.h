@@ -1,0 +1,89 @@
+// A run of element-wise operators as one loop: rows of the result, in tiles that stay in the first-level cache, each
+// going through all steps before the next one is touched.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "backends/cpu/broadcast.h"
+#include "backends/cpu/element_step.h"
+
+namespace asc::cpu {
+
+// One operator on one row; one of unary, param and binary is set.
+struct StepRow {
+  VecTable::Unary unary = nullptr;
+  VecTable::ParamUnary param = nullptr;
+  VecTable::Binary binary = nullptr;
+  uint32_t left = 0, right = 0;  // in the table
+  size_t n = 0;
+  float p = 0, q = 0;
+
+  template <typename At>
+  void run(const At& at, float* y) const {
+    const auto* x = static_cast<const float*>(at(left));
+    if (binary)
+      binary(x, static_cast<const float*>(at(right)), y, n);
+    else if (unary)
+      unary(x, y, n);
+    else
+      param(x, y, n, p, q);
+  }
+};
+
+class ElementProgram {
+ public:
+  static constexpr size_t kTile = 256;  // elements
+
+  // Appends an operand tensor or one step; returns its number. All operands come before the first step. `inputs` holds
+  // numbers, negative ones for absent inputs.
+  int add_operand(uint32_t table_index, const Shape& shape);
+  int add_step(const ElementStep& step, const int* inputs, int count);
+  // The last step makes the result. All steps have its shape, which is not empty; operands broadcast to it. Nothing is
+  // added afterwards.
+  void finish(const Shape& result);
+
+  // Whether the program is only that; then `row` does the same.
+  bool is_step_row(StepRow* row) const;
+
+  // Operands are `at(table_index)`; `y` may be an operand of the same shape as the result, but must not overlap others.
+  template <typename At>
+  void run(const At& at, float* y) const {
+    const float* rows[kMaxOperands];
+    for (size_t i = 0; i < operands_.size(); ++i) rows[i] = static_cast<const float*>(at(operands_[i]));
+    run(static_cast<const float**>(rows), y);
+  }
+
+  size_t bytes() const;
+
+ private:
+  static constexpr int kMaxOperands = 48, kMaxTemporaries = 24;
+
+  enum class Form : uint8_t { kUnary, kParam, kBinary, kClip };
+  struct Step {
+    Form form = Form::kUnary;
+    int16_t in[3] = {-1, -1, -1};  // registers: operands, then temporaries
+    int16_t out = -1;              // temporary; -1: the result
+    VecTable::Unary unary = nullptr;
+    VecTable::ParamUnary param = nullptr;
+    VecTable::Binary binary = nullptr;
+    float p = 0, q = 0;
+    ElementStep source;
+  };
+
+  void choose_forms();
+  void assign_temporaries();
+  void run(const float** rows, float* y) const;  // `rows` by operand, spent
+  inline void run_step(const Step& s, const float* const* registers, float* to, size_t n) const;
+
+  std::vector<uint32_t> operands_;  // in the table
+  std::vector<Shape> shapes_;       // of the operands, until finish
+  std::vector<Step> steps_;
+  size_t row_size_ = 0, row_count_ = 0;
+  int outer_rank_ = 0, temporary_count_ = 0;
+  int64_t outer_dims_[kMaxRank] = {};
+  std::vector<int64_t> strides_;   // kMaxRank per operand, outer dimensions
+  std::vector<char> is_repeated_;  // by operand: stands still inside a row
+};
+
+}  // namespace asc::cpu

@@ -1,0 +1,65 @@
+#include "ops/fused.h"
+
+#include "ops/infer.h"
+
+namespace asc {
+namespace {
+
+DType fused_type(const Node&, const std::vector<DType>&, int) { return DType::kFloat32; }
+
+void infer_fused(InferContext& ctx) {
+  const FusedBody& body = fused_body(ctx.node());
+  FusedShapes room(body);
+  Shape* shapes = room.data();
+  for (size_t i = 0; i < body.input_count(); ++i) shapes[i] = ctx.input(static_cast<int>(i));
+  infer_fused_steps(ctx, body, shapes);
+  ctx.set_output(0, shapes[body.input_count() + body.step_count() - 1]);
+}
+
+// The message of a step, which has no name, without its prefix.
+std::string what_of(const Node& step, const Error& e) {
+  const std::string text = e.what();
+  const size_t at = text.find("': ");
+  return step.op + ": " + (at == std::string::npos ? text : text.substr(at + 3));
+}
+
+}  // namespace
+
+const Op& fused_op() {
+  static const Op kOp =
+      OpDef("Fused", 1, static_cast<int>(kMaxFusedInputs), infer_fused, fused_type);  // not in the registry
+  return kOp;
+}
+
+const FusedBody& fused_body(const Node& node) {
+  return static_cast<const FusedBody&>(*std::get<std::shared_ptr<Graph>>(node.attributes.all().front().data));
+}
+
+StepOperands::StepOperands(const FusedBody& body, size_t step, const Shape* all) {
+  const auto values = static_cast<ValueId>(body.input_count() + body.step_count());
+  for (ValueId v : body.step(step).inputs) {
+    if (v != kNoValue) {
+      const HostTensor* constant = v < values ? nullptr : body.value(v).constant.get();
+      types[count] = constant ? constant->dtype : DType::kFloat32;
+      shapes[count] = constant ? &constant->shape : all + v;
+      hosts[count] = constant;
+    }
+    ++count;
+  }
+}
+
+void infer_fused_steps(const ShapeContext& ctx, const FusedBody& body, Shape* shapes) {
+  for (size_t i = 0; i < body.step_count(); ++i) {
+    const StepOperands in(body, i, shapes);
+    InferContext step(body.step(i), in.types, in.shapes, in.hosts, in.count, shapes + body.input_count() + i, 1);
+    try {
+      body.ops[i]->infer_shape(step);
+    } catch (const GraphError& e) {
+      fail_shape(ctx, what_of(body.step(i), e));
+    } catch (const UnsupportedError& e) {
+      fail_unsupported(ctx, what_of(body.step(i), e));
+    }
+  }
+}
+
+}  // namespace asc

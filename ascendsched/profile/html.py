@@ -9,7 +9,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-SCRIPTS = ("format.js", "timeline.js", "charts.js", "page.js")
+SCRIPTS = ("format.js", "lanes.js", "timeline.js", "charts.js", "page.js")
 # A page that may load nothing cannot leak what it shows, whatever its data holds.
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:"
 # In JSON these may stand as escapes; left as they are they could end the element that holds the data.

@@ -32,7 +32,7 @@ MAX_EVENTS = 300_000
 MAX_THREADS = 12
 # Python stacks are deeper than a screen is high.
 MAX_DEPTH = 8
-MAX_STEPS = 40
+MAX_STEPS, MIN_STEPS = 40, 4  # of all ranks together; of each
 MIN_THREAD_SHARE = 0.01
 TOP_GAPS = 12
 MAX_NAME = 200
@@ -54,7 +54,8 @@ def make_report(
     experiment : mapping, optional
         What `Experiment.to_dict` says, for a model that was run here.
     """
-    budget = MAX_EVENTS // max(1, len(job.ranks))
+    count = max(1, len(job.ranks))
+    budget, steps = MAX_EVENTS // count, max(MIN_STEPS, MAX_STEPS // count)
     return {
         "schema": SCHEMA,
         "version": __version__,
@@ -62,16 +63,16 @@ def make_report(
         "stages": list(HOST_STAGES),
         "job": job.to_dict(),
         "main": job.ranks.index(job.main),
-        "ranks": [_rank(diagnosis, budget) for diagnosis in job.ranks],
+        "ranks": [_rank(diagnosis, budget, steps) for diagnosis in job.ranks],
         "comparison": comparison.to_dict() if comparison is not None else None,
         "experiment": dict(experiment) if experiment is not None else None,
     }
 
 
-def _rank(diagnosis: Diagnosis, budget: int) -> dict[str, Any]:
+def _rank(diagnosis: Diagnosis, budget: int, most_steps: int) -> dict[str, Any]:
     found = what_if(diagnosis)
     recording = diagnosis.rank.extra.get("recording")
-    steps = diagnosis.rank.steps[:MAX_STEPS] if len(diagnosis.rank.steps) > 1 else ()
+    steps = diagnosis.rank.steps[:most_steps] if len(diagnosis.rank.steps) > 1 else ()
     if recording is not None and recording.inline:
         steps = ()  # host and kernels take turns: a step has no idle time of its own
     return {
@@ -79,7 +80,7 @@ def _rank(diagnosis: Diagnosis, budget: int) -> dict[str, Any]:
         "diagnosis": to_dict(diagnosis),
         "advice": [item.to_dict() for item in advise(diagnosis)],
         "by_step": [_step(diagnosis.rank, step.number) for step in steps],
-        "steps_left_out": max(0, len(diagnosis.rank.steps) - MAX_STEPS),
+        "steps_left_out": max(0, len(diagnosis.rank.steps) - most_steps),
         "what_if": found.to_dict() if found is not None else None,
         "top_gaps": top_gaps(diagnosis),
         "reuse": _reuse(diagnosis.rank),

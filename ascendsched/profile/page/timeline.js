@@ -51,6 +51,7 @@ class Timeline {
       depths.forEach((depth, place) => {
         const events = byDepth.get(depth).map((i) => mine[i]);
         this.addLane("host", place ? "" : thread.name, y, row, events, host);
+        this.lanes[this.lanes.length - 1].thread = thread.number;
         y += row;
       });
       this.threadBottom.set(thread.number, y);
@@ -181,7 +182,7 @@ class Timeline {
     const call = data.device.call_ns[index];
     const delay = call < 0 ? "no launch record" : `launched ${formatNs(data.device.start_ns[index] - call)} before it began`;
     const kind = this.report.kinds[data.device.kind[index]];
-    return [element("b", {}, data.names[data.device.name[index]]), `${kind}, ${at(data.device)}`, element("br"), delay];
+    return [element("b", {}, shortName(data.names[data.device.name[index]])), `${kind}, ${at(data.device)}`, element("br"), delay];
   }
 
   draw() {
@@ -293,8 +294,19 @@ class Timeline {
     if (this.hovered && this.hovered.lane.kind === "device") this.drawArrow(pen, this.hovered.lane, this.hovered.index, true);
   }
 
+  // Below the span of a call, or below its thread where the span is not drawn.
+  bottomOfCall(thread, time) {
+    let bottom = this.threadBottom.get(thread);
+    for (const lane of this.lanes) {
+      if (lane.kind !== "host" || lane.thread !== thread) continue;
+      const place = firstAbove(lane.starts, time) - 1;
+      if (place >= 0 && lane.starts[place] === time) bottom = lane.y + lane.height;
+    }
+    return bottom;
+  }
+
   drawArrow(pen, lane, index, isHovered) {
-    const { device } = this.data, top = this.threadBottom.get(device.call_thread[index]);
+    const { device } = this.data, top = this.bottomOfCall(device.call_thread[index], device.call_ns[index]);
     if (top === undefined || device.call_ns[index] < 0) return;
     const from = this.xOf(device.call_ns[index]), to = this.xOf(device.start_ns[index]);
     if (from < GUTTER - 2 && to < GUTTER - 2) return;
@@ -361,53 +373,4 @@ class Timeline {
       pen.lineWidth = 1;
     }
   }
-}
-
-function bucket(keys) {
-  const found = new Map();
-  keys.forEach((key, i) => { if (!found.has(key)) found.set(key, []); found.get(key).push(i); });
-  return found;
-}
-
-// Index of the first of the ascending values that is above the limit.
-function firstAbove(values, limit) {
-  let low = 0, high = values.length;
-  while (low < high) { const middle = (low + high) >> 1; if (values[middle] > limit) high = middle; else low = middle + 1; }
-  return low;
-}
-
-// How much of [from, to) the events of a lane cover.
-function covered(lane, from, to) {
-  const until = (time) => {
-    const i = firstAbove(lane.ends, time);
-    return lane.done[i] + (i < lane.count ? Math.max(0, time - lane.starts[i]) : 0);
-  };
-  return until(to) - until(from);
-}
-
-function niceStep(rough) {
-  const power = 10 ** Math.floor(Math.log10(Math.max(1, rough)));
-  return [1, 2, 5, 10].map((factor) => factor * power).find((step) => step >= rough);
-}
-
-function tick(time, step) {
-  const [factor, unit] = UNITS_NS.find(([limit]) => Math.max(time, step) >= limit) || UNITS_NS[3];
-  const digits = Math.max(0, -Math.floor(Math.log10(step / factor) + 1e-9));
-  return time === 0 ? "0" : `${(time / factor).toFixed(Math.min(digits, 9))} ${unit}`;
-}
-
-function clip(pen, text, width) {
-  if (pen.measureText(text).width <= width) return text;
-  let low = 0, high = Math.min(text.length, 200);
-  while (low < high) {
-    const middle = (low + high + 1) >> 1;
-    if (pen.measureText(`${text.slice(0, middle)}…`).width <= width) low = middle; else high = middle - 1;
-  }
-  return low < 2 ? "" : `${text.slice(0, low)}…`;
-}
-
-function contrast(colour) {
-  const value = parseInt(colour.slice(1), 16);
-  const light = 0.299 * (value >> 16) + 0.587 * ((value >> 8) & 255) + 0.114 * (value & 255);
-  return light > 140 ? "#10151c" : "#ffffff";
 }

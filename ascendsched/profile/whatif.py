@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from ascendsched.profile.calls import Bools
 from ascendsched.profile.diagnosis import Diagnosis
-from ascendsched.profile.program import Bools, Program, read_program
+from ascendsched.profile.program import Program, read_program
 from ascendsched.profile.replay import Change, Times, recorded_times, replay
 from ascendsched.profile.spans import Ints
 from ascendsched.profile.timeline import Rank

@@ -114,6 +114,11 @@ def test_whatever_holds_the_device_up_is_named(stage: str | None, cause: str):
     assert cause in profile.summary()
 
 
+def test_a_pause_of_the_caller_is_part_of_the_sentence():
+    assert _with_pause(None).verdict.sentence.endswith("% of the recording no run was in flight (no_work).")
+    assert "no_work" not in _with_pause("sync").verdict.sentence
+
+
 def test_the_report_names_the_cause_at_the_gap(tmp_path: Path):
     html = Path(_with_pause("sync").save_html(tmp_path / "report.html")).read_text(encoding="utf-8")
     data = json.loads(html.partition('id="data">')[2].partition("</script>")[0])

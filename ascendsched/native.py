@@ -8,6 +8,7 @@
 """
 
 import os
+from typing import Any
 
 _SETTINGS = {"OPENBLAS_NUM_THREADS": "1"}
 if not {"OMP_WAIT_POLICY", "GOMP_SPINCOUNT"} & set(os.environ):
@@ -23,5 +24,17 @@ finally:
             del os.environ[_name]
         else:
             os.environ[_name] = _value
+
+
+def _call_out(name: str, payload: str, count: int, inputs: list[Any]) -> list[Any]:
+    """Operators that Python computes; the modules they need are loaded when the first one runs."""
+    from ascendsched import host_calls
+
+    if name == "onnx.reference":
+        import ascendsched.frontends.onnx_reference  # noqa: F401 - registers itself
+    return list(host_calls.call(name, payload, count, inputs))
+
+
+core.set_host_call(_call_out)
 
 __all__ = ["core"]

@@ -12,6 +12,13 @@ from collections.abc import Callable
 import numpy as np
 
 from ascendsched.errors import GraphError, UnsupportedError
+from ascendsched.frontends import adapters_microsoft as microsoft
+from ascendsched.frontends import adapters_old as old
+from ascendsched.frontends import adapters_quantized as quantized
+from ascendsched.frontends import adapters_sequence as sequence
+from ascendsched.frontends import adapters_simple as simple
+from ascendsched.frontends.adapters_einsum import einsum
+from ascendsched.frontends.adapters_recurrent import batch_first, loop, scan
 from ascendsched.frontends.adapters_resize import resize_10, resize_11, resize_empty_inputs, upsample
 from ascendsched.frontends.node import AdapterContext, NodeDef, Tensor
 
@@ -24,12 +31,18 @@ _BFLOAT16 = 16  # TensorProto.BFLOAT16
 
 def adapt(node: NodeDef, ctx: AdapterContext) -> list[NodeDef]:
     """Return the nodes of newest semantics that do what ``node`` does in the model's opset."""
-    for below, adapter in ADAPTERS.get(node.op, ()):
-        if ctx.opset < below:
-            replacement = adapter(node, ctx)
-            if replacement is not None:
-                return replacement
-    return [node]
+    op, nodes = node.op, [node]
+    if ctx.opset < 6:
+        node.attributes.pop("consumed_inputs", None)  # a hint about memory
+    for below, adapter in ADAPTERS.get(op, ()):
+        if ctx.opset >= below:
+            continue
+        replaced = []
+        for each in nodes:  # one that an adapter put around its node has the newest semantics already
+            replacement = adapter(each, ctx) if each.op == op else None
+            replaced += [each] if replacement is None else replacement
+        nodes = replaced
+    return nodes
 
 
 def _ints_to_input(attribute: str, index: int) -> Adapter:
@@ -188,10 +201,6 @@ def _grid_sample(node: NodeDef, ctx: AdapterContext) -> None:
     node.attributes["mode"] = {"bilinear": "linear", "bicubic": "cubic"}.get(mode, mode)
 
 
-def _scan_8(node: NodeDef, ctx: AdapterContext) -> None:
-    raise UnsupportedError(f"{node.where()}: Scan of opset 8 is not supported; export with opset 9 or newer")
-
-
 def _constant_of_shape(node: NodeDef, ctx: AdapterContext) -> list[NodeDef] | None:
     """Attributes have no bfloat16: fill with the same float32 value and convert."""
     value = node.attributes.get("value")
@@ -208,26 +217,78 @@ _REDUCTIONS = ("L1", "L2", "LogSum", "LogSumExp", "Max", "Mean", "Min", "Prod", 
 
 # Operator: (first opset that does not need the adapter, adapter), applied in this order.
 ADAPTERS: dict[str, tuple[tuple[int, Adapter], ...]] = {
-    "BatchNormalization": ((9, _batch_norm_spatial), (_EVERY_OPSET, _batch_norm_inference)),
+    **dict.fromkeys(old.BINARY, ((7, old.aligned_at_axis),)),
+    "BatchNormalization": ((7, old.drop("is_test")), (9, _batch_norm_spatial), (_EVERY_OPSET, _batch_norm_inference)),
+    "Cast": ((6, old.cast),),
     "Clip": ((11, _clip),),
+    "Concat": ((4, old.concat),),
     "ConstantOfShape": ((_EVERY_OPSET, _constant_of_shape),),
-    "Dropout": ((_EVERY_OPSET, _dropout),),
+    "ConvInteger": ((_EVERY_OPSET, quantized.conv_integer),),
+    "Dropout": (
+        (7, old.drop("is_test")),
+        (_EVERY_OPSET, _dropout),
+    ),
+    "Einsum": ((_EVERY_OPSET, einsum),),
+    "GRU": ((7, old.drop("output_sequence")), (_EVERY_OPSET, batch_first)),
+    "Gemm": ((7, old.drop("broadcast")),),
     "GridSample": ((20, _grid_sample),),
-    "GroupNormalization": ((21, _group_norm),),
-    "Hardmax": ((13, _flattening),),
+    "GroupNormalization": ((21, _group_norm), (_EVERY_OPSET, simple.group_norm)),
+    "Hardmax": ((13, _flattening), (_EVERY_OPSET, simple.hardmax)),
+    "LRN": ((_EVERY_OPSET, simple.local_response_norm),),
+    "LSTM": ((7, old.drop("output_sequence")), (_EVERY_OPSET, batch_first)),
+    "Loop": ((_EVERY_OPSET, loop),),
+    "LpNormalization": ((_EVERY_OPSET, simple.lp_normalization),),
+    "LpPool": ((_EVERY_OPSET, simple.lp_pool),),
     "LogSoftmax": ((13, _flattening),),
-    "Pad": ((11, _pad),),
+    "PRelu": ((7, old.channel_slope),),
+    "Pad": ((2, old.pad), (11, _pad)),
+    "QLinearConv": ((_EVERY_OPSET, quantized.q_linear_conv),),
+    "QLinearMatMul": ((_EVERY_OPSET, quantized.q_linear_matmul),),
+    "RNN": ((7, old.drop("output_sequence")), (_EVERY_OPSET, batch_first)),
+    "Range": ((_EVERY_OPSET, simple.half_range),),
     "ReduceSum": ((13, _ints_to_input("axes", 1)),),
+    "Reshape": ((5, old.reshape),),
     "Resize": ((11, resize_10), (13, resize_11), (_EVERY_OPSET, resize_empty_inputs)),
     "RoiAlign": ((16, _roi_align),),
-    "Scan": ((9, _scan_8),),
+    "Scan": ((9, old.scan_8), (_EVERY_OPSET, scan)),
     "Scatter": ((_EVERY_OPSET, _scatter),),
+    "Selu": ((6, old.selu),),
+    "ConcatFromSequence": ((_EVERY_OPSET, sequence.concat),),
+    "SequenceAt": ((_EVERY_OPSET, sequence.at),),
+    "SequenceConstruct": ((_EVERY_OPSET, sequence.construct),),
+    "SequenceEmpty": ((_EVERY_OPSET, sequence.construct),),
+    "SequenceErase": ((_EVERY_OPSET, sequence.erase),),
+    "SequenceInsert": ((_EVERY_OPSET, sequence.insert),),
+    "SequenceLength": ((_EVERY_OPSET, sequence.length),),
+    "SplitToSequence": ((_EVERY_OPSET, sequence.split),),
+    "Shrink": ((_EVERY_OPSET, simple.shrink),),
+    "SimplifiedLayerNormalization": ((_EVERY_OPSET, microsoft.simplified_layer_norm),),
     "Slice": ((10, _slice),),
     "Softmax": ((13, _flattening),),
-    "Split": ((13, _ints_to_input("split", 1)), (18, _split_count)),
+    "SpaceToDepth": ((_EVERY_OPSET, simple.space_to_depth),),
+    "Split": ((2, old.split), (13, _ints_to_input("split", 1)), (18, _split_count)),
     "Squeeze": ((13, _ints_to_input("axes", 1)),),
+    "Tile": ((6, old.tile),),
     "TopK": ((10, _top_k),),
     "Unsqueeze": ((13, _ints_to_input("axes", 1)),),
-    "Upsample": ((_EVERY_OPSET, upsample),),
+    "Upsample": (
+        (7, old.upsample),
+        (_EVERY_OPSET, upsample),
+    ),
     **{f"Reduce{name}": ((18, _ints_to_input("axes", 1)),) for name in _REDUCTIONS},
+    "com.microsoft::BiasGelu": ((_EVERY_OPSET, microsoft.gelu),),
+    "com.microsoft::DynamicQuantizeLSTM": ((_EVERY_OPSET, quantized.dynamic_quantize_lstm),),
+    "com.microsoft::DynamicQuantizeMatMul": ((_EVERY_OPSET, quantized.dynamic_quantize_matmul),),
+    "com.microsoft::FastGelu": ((_EVERY_OPSET, microsoft.gelu),),
+    "com.microsoft::FusedMatMul": ((_EVERY_OPSET, microsoft.fused_matmul),),
+    "com.microsoft::Gelu": ((_EVERY_OPSET, microsoft.gelu),),
+    "com.microsoft::MatMulIntegerToFloat": ((_EVERY_OPSET, quantized.matmul_integer_to_float),),
+    "com.microsoft::QLinearAdd": ((_EVERY_OPSET, quantized.q_linear("Add", 2)),),
+    "com.microsoft::QLinearLeakyRelu": ((_EVERY_OPSET, quantized.q_linear("LeakyRelu", 1)),),
+    "com.microsoft::QLinearMul": ((_EVERY_OPSET, quantized.q_linear("Mul", 2)),),
+    "com.microsoft::QLinearSigmoid": ((_EVERY_OPSET, quantized.q_linear("Sigmoid", 1)),),
+    "com.microsoft::QuickGelu": ((_EVERY_OPSET, microsoft.quick_gelu),),
+    "com.microsoft::SimplifiedLayerNormalization": ((_EVERY_OPSET, microsoft.simplified_layer_norm),),
+    "com.microsoft::SkipLayerNormalization": ((_EVERY_OPSET, microsoft.skip_layer_norm),),
+    "com.microsoft::SkipSimplifiedLayerNormalization": ((_EVERY_OPSET, microsoft.skip_layer_norm),),
 }

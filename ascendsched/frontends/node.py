@@ -79,6 +79,18 @@ class AdapterContext(Protocol):
         """Return the element type and rank that the model states or implies for a value."""
         ...
 
+    def dims_of(self, name: str) -> list[int | None] | None:
+        """Return the dimensions that the model states or implies for a value, None where even the rank is unknown."""
+        ...
+
+    def sequence(self, name: str) -> list[str] | None:
+        """Return the elements of a sequence, None where they are not known before the model runs."""
+        ...
+
+    def set_sequence(self, name: str, elements: list[str]) -> None:
+        """Note the elements of a sequence."""
+        ...
+
     def is_read(self, name: str) -> bool:
         """Return whether a node or a graph output reads the value."""
         ...

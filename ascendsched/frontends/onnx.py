@@ -1,4 +1,4 @@
-"""Reads ONNX models: files, bytes or ``ModelProto``, opset 7 to 28."""
+"""Reads ONNX models: files, bytes or ``ModelProto``, opset 1 to 28."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar, cast
 
 from ascendsched.errors import GraphError, UnsupportedError
+from ascendsched.frontends.adapters import ADAPTERS
 from ascendsched.frontends.node import GraphTarget
+from ascendsched.frontends.onnx_expand import expanded
 from ascendsched.frontends.onnx_functions import inlined
 from ascendsched.frontends.onnx_graph import Scope
 from ascendsched.frontends.onnx_import import ModelImport
@@ -23,7 +25,8 @@ if TYPE_CHECKING:
 
 _Graph = TypeVar("_Graph", bound=GraphTarget)
 
-OLDEST_OPSET = 7
+OLDEST_OPSET = 1
+_TOO_DEEP = "[onnx] the bodies of the model's nodes are nested too deep; flatten them"
 NEWEST_OPSET = 28  # every change of the operators up to here has its adapter, or needs none
 
 
@@ -59,13 +62,13 @@ def import_model(
     files: dict[Path, os.stat_result] | None = None,
 ) -> _Graph:
     """Do what `load` does, into any graph that has the building functions of ``_core.Graph``."""
-    weights = Weights()
-    proto, folder, opset = read_model(model, files, weights)
+    weights, ops = Weights(), frozenset(known_ops)
+    proto, folder, opset = read_model(model, ops, files, weights)
     try:
-        shared = ModelImport(proto, opset, known_ops, make_graph, TensorReader(folder, files, weights))
+        shared = ModelImport(proto, opset, ops, make_graph, TensorReader(folder, files, weights))
         graph = Scope(shared, proto.graph).build()
     except RecursionError:
-        raise GraphError("[onnx] the bodies of the model's nodes are nested too deep; flatten them") from None
+        raise GraphError(_TOO_DEEP) from None
     if shared.unknown:
         raise UnsupportedError(_unknown_operators(shared.unknown, opset))
     return cast(_Graph, graph)
@@ -73,6 +76,7 @@ def import_model(
 
 def read_model(
     model: str | os.PathLike[str] | bytes | onnx.ModelProto,
+    known_ops: frozenset[str],
     files: dict[Path, os.stat_result] | None = None,
     weights: Weights | None = None,
 ) -> tuple[onnx.ModelProto, Path | None, int]:
@@ -82,6 +86,8 @@ def read_model(
     ----------
     model, files
         As for `load`.
+    known_ops
+        Operators of the core; others that ONNX defines by simpler ones are expanded.
     weights
         Takes the contents of large initializers, which are not in the model then; None: they stay there.
 
@@ -92,7 +98,19 @@ def read_model(
     """
     proto, folder = _read(model, {} if files is None else files, weights)
     opset = _opset(proto)
-    return inlined(proto) if proto.functions else proto, folder, opset
+    if proto.functions:
+        proto = inlined(proto)
+    try:
+        return expanded(proto, opset, lambda node: _is_own(node, known_ops)), folder, opset
+    except RecursionError:
+        raise GraphError(_TOO_DEEP) from None
+
+
+def _is_own(node: onnx.NodeProto, known_ops: frozenset[str]) -> bool:
+    """Return whether the core can do a node by itself."""
+    if node.op_type == "LayerNormalization":
+        return not any(node.output[1:])  # the core has no mean and deviation to give
+    return node.op_type in known_ops or node.op_type in ADAPTERS
 
 
 def _read(
@@ -154,6 +172,10 @@ def _opset(proto: onnx.ModelProto) -> int:
     import onnx.defs
 
     versions: set[int] = {entry.version for entry in proto.opset_import if entry.domain in ("", "ai.onnx")}
+    if not versions and proto.ir_version < 3 and not proto.opset_import:
+        versions = {1}  # files that are older than the declaration
+    if not versions and not any(node.domain in ("", "ai.onnx") for node in proto.graph.node):
+        versions = {min(NEWEST_OPSET, onnx.defs.onnx_opset_version())}
     if len(versions) != 1:
         raise GraphError(
             f"[onnx] the model declares {len(versions)} versions {sorted(versions)} of its operators instead of one; "

@@ -84,8 +84,9 @@ def check_model(model: str | os.PathLike[str] | bytes | onnx.ModelProto, device:
     DeviceUnavailableError
         For an unknown device.
     """
-    proto, folder, opset = read_model(model)
-    shared = ModelImport(proto, opset, _core.op_names(), lambda name: _Outline(name, shared), _TypeReader(folder))
+    known_ops = frozenset(_core.op_names())
+    proto, folder, opset = read_model(model, known_ops)
+    shared = ModelImport(proto, opset, known_ops, lambda name: _Outline(name, shared), _TypeReader(folder))
     shared.refused = []
     outline = Scope(shared, proto.graph).build()
     ops: dict[str, OpSupport] = {}

@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ascendsched.errors import GraphError, UnsupportedError
+from ascendsched.errors import AscendSchedError, GraphError, UnsupportedError
 from ascendsched.frontends.adapters import ADAPTERS, adapt
 from ascendsched.frontends.node import GraphTarget, NodeDef, Tensor, ValueType, text
 from ascendsched.frontends.onnx_attributes import attributes_of, constant_of
 from ascendsched.frontends.onnx_bodies import check_body
 from ascendsched.frontends.onnx_import import ModelImport
+from ascendsched.frontends.onnx_reference import OPERATORS, host_call
 from ascendsched.frontends.onnx_types import bodies_of, tensor_type
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 _ABSENT = -1
 _BODY_OPS = frozenset({"If", "Loop", "Scan"})
 _DEFAULT_DOMAINS = frozenset({"", "ai.onnx"})
+_UNDECLARED = frozenset({"SimplifiedLayerNormalization"})  # written into the default domain, which does not have it
 
 
 class Scope:
@@ -39,6 +41,7 @@ class Scope:
         self._outer = outer
         self._ids: dict[str, int] = {}
         self._constants: dict[str, Pending] = {}
+        self._sequences: dict[str, list[str]] = {}
         self._produced: set[str] = set()
         self._reads: set[str] = set()
         self._outputs = [output.name for output in proto.output]
@@ -71,6 +74,19 @@ class Scope:
             return ValueType(tensor.dtype, tensor.array.ndim)
         return self._shared.types.find(name)
 
+    def dims_of(self, name: str) -> list[int | None] | None:
+        tensor = self.constant_value(name)
+        return list(tensor.array.shape) if tensor is not None else self._shared.types.dims(name)
+
+    def sequence(self, name: str) -> list[str] | None:
+        scope: Scope | None = self
+        while scope is not None and name not in scope._sequences:
+            scope = scope._outer
+        return scope._sequences[name] if scope is not None else None
+
+    def set_sequence(self, name: str, elements: list[str]) -> None:
+        self._sequences[name] = elements
+
     def is_read(self, name: str) -> bool:
         return name in self._reads
 
@@ -99,6 +115,8 @@ class Scope:
         value = self._ids.get(name)
         if value is not None:
             return value
+        if self.sequence(name) is not None:
+            raise UnsupportedError(f"{reader} read '{name}', a sequence; only tensors are supported there")
         owner = self._owner(name)
         if owner is None:
             raise GraphError(f"{reader} read '{name}', which nothing produces; the file is damaged or incomplete")
@@ -152,7 +170,8 @@ class Scope:
             if info.name in self._constants and self._outer is None:
                 continue
             self._declare(info.name, "input")
-            dtype, dims = tensor_type(info, "input")
+            is_untyped = self._outer is not None and info.type.WhichOneof("value") is None
+            dtype, dims = (None, None) if is_untyped else tensor_type(info, "input")
             # A loop may change the shape of what it carries: a body's declared shapes say nothing.
             value = self.graph.add_value(info.name, dtype, dims if self._outer is None else None)
             self._ids[info.name] = value
@@ -179,25 +198,39 @@ class Scope:
         op = op_type if is_default else f"{text(proto.domain)}::{op_type}"
         name = shared.unique_node_name(text(proto.name), op_type)
         where = f"[onnx] node '{name}' ({op})"
-        is_known = op in shared.known_ops or op in ADAPTERS or op == "Identity"
-        if not is_known or (is_default and not shared.schemas.has(op)):
+        is_foreign = op in OPERATORS and op not in shared.known_ops
+        is_known = is_foreign or op in shared.known_ops or op in ADAPTERS or op == "Identity"
+        if not is_known or (is_default and op not in _UNDECLARED and not shared.schemas.has(op)):
             shared.unknown.setdefault(op, []).append(name)
             return
         if is_default:
             shared.schemas.check(proto, where)
         try:
-            self._adapt_node(proto, op, name, is_default)
+            if is_foreign:
+                self._emit(host_call(proto, op, name, self, shared.domains), op)
+            else:
+                self._adapt_node(proto, op, name)
         except UnsupportedError as error:
             if shared.refused is None:
                 raise
             shared.refused.append((op, name, str(error)))
 
-    def _adapt_node(self, proto: onnx.NodeProto, op: str, name: str, is_default: bool) -> None:
+    def _adapt_node(self, proto: onnx.NodeProto, op: str, name: str) -> None:
         where = f"[onnx] node '{name}' ({op})"
         attributes = attributes_of(proto, self._shared.reader, where)
         outputs = [out if self._is_needed(op, i, out) else "" for i, out in enumerate(proto.output)]
         node = NodeDef(op, list(proto.input), outputs, attributes, name)
-        for adapted in adapt(node, self) if is_default else (node,):
+        has_schema = self._shared.schemas.has(op)
+        try:
+            nodes = adapt(node, self)
+        except (IndexError, KeyError, TypeError, ValueError) as error:
+            if has_schema or isinstance(error, AscendSchedError):  # whose shape was checked
+                raise
+            raise GraphError(
+                f"{where}: {len(proto.input)} inputs, {len(proto.output)} outputs and attributes {sorted(attributes)} "
+                "do not fit the operator; the file is damaged"
+            ) from None
+        for adapted in nodes:
             self._emit(adapted, op)
 
     def _is_needed(self, op: str, index: int, output: str) -> bool:

@@ -45,6 +45,7 @@ class ModelImport:
         self.reader = reader
         self.schemas = Schemas(opset)
         self.types = TypeTable(model)
+        self.domains = {entry.domain: entry.version for entry in model.opset_import}
         self.unknown: dict[str, list[str]] = {}  # operator: names of its nodes
         # Operator, node and reason of nodes that adapters refuse; None: the first one ends the import.
         self.refused: list[tuple[str, str, str]] | None = None

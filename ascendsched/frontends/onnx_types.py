@@ -55,22 +55,35 @@ class TypeTable:
     def __init__(self, model: onnx.ModelProto) -> None:
         self._model = model
         self._types: dict[str, ValueType] | None = None
+        self._dims: dict[str, list[int | None]] = {}
 
     def find(self, name: str) -> ValueType:
         """Return what is known of a value; a name that bodies use for different types is not known."""
         if self._types is None:
             self._types = {}
-            _collect(self._inferred().graph, self._types)
+            graph = inferred(self._model).graph
+            _collect(graph, self._types)
+            for info in (*graph.input, *graph.value_info, *graph.output):
+                if info.type.tensor_type.HasField("shape"):
+                    dims = info.type.tensor_type.shape.dim
+                    self._dims[info.name] = [dim.dim_value if dim.HasField("dim_value") else None for dim in dims]
         return self._types.get(name, _UNKNOWN)
 
-    def _inferred(self) -> onnx.ModelProto:
-        import onnx
+    def dims(self, name: str) -> list[int | None] | None:
+        """Return the dimensions that are known of a value of the model's own graph."""
+        self.find(name)
+        return self._dims.get(name)
 
-        try:
-            return onnx.shape_inference.infer_shapes(_without_large_constants(self._model))
-        except Exception:
-            # Inference only saves nodes; the core judges the model itself. Its C++ errors have no common class.
-            return self._model
+
+def inferred(model: onnx.ModelProto) -> onnx.ModelProto:
+    """Return the model with the types that ONNX shape inference finds, without its large constants."""
+    import onnx
+
+    try:
+        return onnx.shape_inference.infer_shapes(_without_large_constants(model))
+    except Exception:
+        # Inference only saves nodes; the core judges the model itself. Its C++ errors have no common class.
+        return model
 
 
 def _collect(graph: onnx.GraphProto, types: dict[str, ValueType]) -> None:

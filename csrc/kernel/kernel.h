@@ -25,6 +25,8 @@ struct Tiling {
   LaunchFn launch = nullptr;
   const char* implementation = "";  // static string: "openblas", "onednn:brgconv", "vector", "scalar" …
   size_t workspace_bytes = 0;
+  // Bit i: output 0 may lie exactly over input i, whose bytes are as many: no element is read after it was written.
+  uint64_t over_inputs = 0;
 
   // Constant operands in the layout that this tiling wants, made once per (constants, layout) and shared.
   // `inputs` holds the constants' bytes, null where an input is not constant.

@@ -73,18 +73,11 @@ DType pow_type(const Node& node, const std::vector<DType>& inputs, int) {
   return inputs[0];
 }
 
-DType mod_type(const Node& node, const std::vector<DType>& inputs, int output) {
-  const DType t = same_type<kNumbers>(node, inputs, output);
-  if (is_float(t) && node.attributes.get_int("fmod", 0) != 1)
-    fail_type(node, std::string("fmod is 0 with ") + name_of(t) + " operands; floats need fmod=1");
-  return t;
-}
-
 DType bit_shift_type(const Node& node, const std::vector<DType>& inputs, int output) {
   const std::string_view direction = node.attributes.get_string("direction", "");
   if (direction != "LEFT" && direction != "RIGHT")
     fail_type(node, "direction is '" + std::string(direction) + "'; expected LEFT or RIGHT");
-  return same_type<kUnsignedIntegers>(node, inputs, output);
+  return same_type<kIntegers>(node, inputs, output);
 }
 
 void register_unary_ops(OpRegistry& r) {
@@ -143,7 +136,7 @@ void register_binary_ops(OpRegistry& r) {
     r.add(OpDef(name, 2, 2, infer_broadcast, same_type<kIntegers>));
   r.add(OpDef("Equal", 2, 2, infer_broadcast, same_type_to_bool<kAnyType>).host_able());
   r.add(OpDef("Pow", 2, 2, infer_broadcast, pow_type).host_able());
-  r.add(OpDef("Mod", 2, 2, infer_broadcast, mod_type).host_able());
+  r.add(OpDef("Mod", 2, 2, infer_broadcast, same_type<kNumbers>).host_able());
   r.add(OpDef("BitShift", 2, 2, infer_broadcast, bit_shift_type));
   r.add(OpDef("PRelu", 2, 2, infer_prelu, same_type<kNumbers>));
   r.add(OpDef("Where", 3, 3, infer_broadcast_all, where_type).host_able());

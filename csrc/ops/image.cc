@@ -1,4 +1,7 @@
-// Operators on images and detections: Resize and NonMaxSuppression.
+// Operators on images and detections: Resize, GridSample and NonMaxSuppression.
+#include <array>
+#include <tuple>
+
 #include "ops/infer.h"
 #include "ops/resize.h"
 #include "ops/type_rules.h"
@@ -12,6 +15,33 @@ void infer_resize(InferContext& ctx) {
   for (int i = 0; i < g.rank; ++i) out.push_back(g.axes[i].out);
   check_size(ctx, out);
   ctx.set_output(0, out);
+}
+
+// X [batch, channels, spatial...] at the positions of grid [batch, output spatial..., axes], numbers from -1 to 1.
+void infer_grid_sample(InferContext& ctx) {
+  const Shape &x = ctx.input(0), &grid = ctx.input(1);
+  if (x.rank() < 3 || grid.rank() != x.rank() || grid[0] != x[0] || grid[grid.rank() - 1] != x.rank() - 2)
+    ctx.fail(message("input ", x, " and grid ", grid, "; expected [n, c, spatial...] and [n, output..., axes]"));
+  for (const auto& [name, fallback, known] :
+       {std::tuple{"mode", "linear", std::array{"nearest", "linear", "cubic"}},
+        std::tuple{"padding_mode", "zeros", std::array{"zeros", "border", "reflection"}}}) {
+    const std::string_view given = ctx.attributes().get_string(name, fallback);
+    if (std::find(known.begin(), known.end(), given) == known.end())
+      ctx.fail(message(name, " is '", given, "'; expected ", known[0], ", ", known[1], " or ", known[2]));
+  }
+  Shape out{x[0], x[1]};
+  for (int i = 1; i < grid.rank() - 1; ++i) out.push_back(grid[i]);
+  check_size(ctx, out);
+  for (int i = 2; i < x.rank(); ++i)
+    if (x[i] == 0 && out.num_elements() > 0) ctx.fail(message("spatial axis ", i, " of ", x, " is empty"));
+  ctx.set_output(0, out);
+}
+
+DType grid_sample_type(const Node& node, const std::vector<DType>& inputs, int) {
+  check_arity(node, inputs);
+  check_type(node, inputs, 0, kFloats);
+  check_type(node, inputs, 1, kFloats);
+  return inputs[0];
 }
 
 DType resize_type(const Node& node, const std::vector<DType>& inputs, int) {
@@ -50,6 +80,7 @@ DType non_max_suppression_type(const Node& node, const std::vector<DType>& input
 }  // namespace
 
 void register_image_ops(OpRegistry& r) {
+  r.add(OpDef("GridSample", 2, 2, infer_grid_sample, grid_sample_type));
   r.add(OpDef("Resize", 1, 4, infer_resize, resize_type).reads_host({1, 2, 3}));
   r.add(OpDef("NonMaxSuppression", 2, 5, infer_non_max_suppression, non_max_suppression_type)
             .of_kind(OpKind::kDataDependent)

@@ -1,12 +1,11 @@
 // MatMul and Gemm.
+#include "ops/matmul.h"
+
 #include "ops/infer.h"
 #include "ops/type_rules.h"
 
 namespace asc {
-namespace {
 
-// [..., m, k] x [..., k, n], leading dimensions broadcast; a vector operand is a row (left) or a column (right) whose
-// extra dimension is dropped from the result.
 void infer_matmul(InferContext& ctx) {
   const Shape& a = ctx.input(0);
   const Shape& b = ctx.input(1);
@@ -32,6 +31,8 @@ void infer_matmul(InferContext& ctx) {
   if (has_columns) out.push_back(b[b.rank() - 1]);
   check_size(ctx, out);
 }
+
+namespace {
 
 void infer_gemm(InferContext& ctx) {
   check_rank(ctx, 0, 2);

@@ -216,6 +216,25 @@ void infer_trilu(InferContext& ctx) {
   ctx.set_output(0, ctx.input(0));
 }
 
+void infer_reverse_sequence(InferContext& ctx) {
+  const Shape& x = ctx.input(0);
+  const int64_t batch = ctx.attr("batch_axis", 1), time = ctx.attr("time_axis", 0);
+  if (x.rank() < 2 || (batch | time) >> 1 != 0 || batch == time)
+    ctx.fail(message("batch_axis ", batch, " and time_axis ", time, " with ", x, "; expected 0 and 1, rank 2 or more"));
+  if (ctx.input(1) != Shape{x[static_cast<int>(batch)]})
+    ctx.fail(message("sequence_lens is ", ctx.input(1), "; expected one length per batch entry of ", x));
+  ctx.set_output(0, x);
+}
+
+// Any type of the same width, the bits as they are.
+DType bit_cast_type(const Node& node, const std::vector<DType>& inputs, int) {
+  check_arity(node, inputs);
+  const DType to = dtype_from_onnx(node, node.attributes.get_int("to", 0));
+  if (size_of(to) != size_of(inputs[0]))
+    fail_type(node, std::string(name_of(inputs[0])) + " to " + name_of(to) + "; expected types of the same width");
+  return to;
+}
+
 DType concat_type(const Node& node, const std::vector<DType>& inputs, int output) {
   if (!node.attributes.has("axis")) fail_type(node, "attribute 'axis' is missing; give the axis to join along");
   return same_dtype_as_first(node, inputs, output);
@@ -245,6 +264,8 @@ void register_movement_ops(OpRegistry& r) {
   r.add(OpDef("Tile", 2, 2, infer_tile, indexed_type<kAnyType>).host_able().reads_host({1}));
   r.add(OpDef("DepthToSpace", 1, 1, infer_depth_to_space, same_dtype_as_first));
   r.add(OpDef("SpaceToDepth", 1, 1, infer_space_to_depth, same_dtype_as_first));
+  r.add(OpDef("ReverseSequence", 2, 2, infer_reverse_sequence, indexed_type<kAnyType>));
+  r.add(OpDef("BitCast", 1, 1, infer_same_shape, bit_cast_type));
   r.add(OpDef("Trilu", 1, 2, infer_trilu, indexed_type<kAnyType>).host_able().reads_host({1}));
 }
 

@@ -1,4 +1,4 @@
-// Convolution, pooling, normalisation, softmax, LSTM and GRU.
+// Convolution, pooling, normalisation, softmax, LSTM, GRU and RNN.
 #include "ops/infer.h"
 #include "ops/type_rules.h"
 #include "ops/window.h"
@@ -69,6 +69,12 @@ void infer_pool(InferContext& ctx) {
   if (kernel.size() != static_cast<size_t>(x.rank() - 2))
     ctx.fail(message("kernel_shape has ", static_cast<int64_t>(kernel.size()), " entries for input ", x));
   set_windows(ctx, window_geometry(ctx, x, kernel.data(), true), x[1]);
+}
+
+// The second output: where in the whole input each maximum lies.
+void infer_max_pool(InferContext& ctx) {
+  infer_pool(ctx);
+  ctx.set_output(1, ctx.output(0));
 }
 
 void infer_global_pool(InferContext& ctx) {
@@ -161,7 +167,7 @@ void infer_lstm(InferContext& ctx) {
   ctx.set_output(2, Shape{directions, x[1], hidden});
 }
 
-// LSTM and GRU.
+// LSTM, GRU and RNN.
 DType recurrent_type(const Node& node, const std::vector<DType>& inputs, int) {
   check_arity(node, inputs);
   check_type(node, inputs, 0, kFloats);
@@ -174,9 +180,10 @@ DType recurrent_type(const Node& node, const std::vector<DType>& inputs, int) {
   return inputs[0];
 }
 
-// X [steps, batch, in], W [directions, 3 h, in], R [directions, 3 h, h], then the optional B, sequence_lens and
-// initial_h.
-void infer_gru(InferContext& ctx) {
+// X [steps, batch, in], W [directions, gates * h, in], R [directions, gates * h, h], then the optional B, sequence_lens
+// and initial_h. A GRU has three gates, an RNN is one.
+template <int64_t kGates>
+void infer_gated(InferContext& ctx) {
   if (ctx.attr("layout", 0) != 0) fail_unsupported(ctx, "layout is 1; transpose the operands to layout 0");
   check_rank(ctx, 0, 3);
   check_rank(ctx, 2, 3);
@@ -184,9 +191,9 @@ void infer_gru(InferContext& ctx) {
   const int64_t directions = read_directions(ctx);
   const int64_t hidden = ctx.attr("hidden_size", ctx.input(2)[2]);
   if (hidden < 1 || hidden > INT32_MAX) ctx.fail(message("hidden_size is ", hidden, "; expected 1 or more"));
-  check_shape(ctx, 1, Shape{directions, 3 * hidden, x[2]});
-  check_shape(ctx, 2, Shape{directions, 3 * hidden, hidden});
-  check_shape(ctx, 3, Shape{directions, 6 * hidden});
+  check_shape(ctx, 1, Shape{directions, kGates * hidden, x[2]});
+  check_shape(ctx, 2, Shape{directions, kGates * hidden, hidden});
+  check_shape(ctx, 3, Shape{directions, 2 * kGates * hidden});
   check_shape(ctx, 4, Shape{x[1]});
   check_shape(ctx, 5, Shape{directions, x[1], hidden});
   const Shape all{x[0], directions, x[1], hidden};
@@ -206,18 +213,24 @@ void register_norm_ops(OpRegistry& r) {
 
 constexpr DTypeSet kMaxPoolTypes = kFloats | DTypeSet(DType::kInt8) | DTypeSet(DType::kUInt8);
 
+DType max_pool_type(const Node& node, const std::vector<DType>& inputs, int output) {
+  const DType type = same_type<kMaxPoolTypes>(node, inputs, output);
+  return output == 1 ? DType::kInt64 : type;
+}
+
 }  // namespace
 
 void register_nn_ops(OpRegistry& r) {
   register_norm_ops(r);
   r.add(OpDef("Conv", 2, 3, infer_conv, same_type<kFloats>));
   r.add(OpDef("ConvTranspose", 2, 3, infer_conv_transpose, same_type<kFloats>));
-  r.add(OpDef("MaxPool", 1, 1, infer_pool, same_type<kMaxPoolTypes>));
+  r.add(OpDef("MaxPool", 1, 1, infer_max_pool, max_pool_type).outputs(1, 2));
   r.add(OpDef("AveragePool", 1, 1, infer_pool, same_type<kFloats>));
   r.add(OpDef("GlobalAveragePool", 1, 1, infer_global_pool, same_type<kFloats>));
   r.add(OpDef("GlobalMaxPool", 1, 1, infer_global_pool, same_type<kFloats>));
   r.add(OpDef("LSTM", 3, 8, infer_lstm, recurrent_type).outputs(1, 3));
-  r.add(OpDef("GRU", 3, 6, infer_gru, recurrent_type).outputs(1, 2));
+  r.add(OpDef("GRU", 3, 6, infer_gated<3>, recurrent_type).outputs(1, 2));
+  r.add(OpDef("RNN", 3, 6, infer_gated<1>, recurrent_type).outputs(1, 2));
 }
 
 }  // namespace asc

@@ -21,8 +21,10 @@ const OpRegistry& OpRegistry::instance() {
     register_reduce_ops(r);
     register_nn_ops(r);
     register_image_ops(r);
+    register_quantize_ops(r);
     register_generate_ops(r);
     register_control_ops(r);
+    register_host_call_ops(r);
     return r;
   }();
   return kRegistry;

@@ -89,6 +89,7 @@ struct Op {
   int min_outputs = 1, max_outputs = 1;  // max -1: variadic
   OpKind kind = OpKind::kTask;
   bool is_host_able = false;   // cheap integer/shape arithmetic: may be computed on the host where its value is needed
+  bool is_host_call = false;   // computed by a callable outside the core (host_call.h): always on the host
   bool is_shape_only = false;  // reads no data of its inputs (Shape, Size): always a host value
   uint64_t host_inputs = 0;    // bit i: infer_shape or tiling reads the value of input i
   void (*infer_shape)(InferContext&) = nullptr;
@@ -116,8 +117,10 @@ void register_movement_ops(OpRegistry&);  // Reshape, Transpose, Slice, Concat, 
 void register_reduce_ops(OpRegistry&);
 void register_nn_ops(OpRegistry&);        // Conv, pooling, normalisation, Softmax, LSTM
 void register_image_ops(OpRegistry&);     // Resize, NonMaxSuppression
+void register_quantize_ops(OpRegistry&);  // QuantizeLinear, DequantizeLinear, DynamicQuantizeLinear, MatMulInteger
 void register_generate_ops(OpRegistry&);  // Shape, Size, Range, ConstantOfShape, Constant, NonZero, …
 void register_control_ops(OpRegistry&);
+void register_host_call_ops(OpRegistry&);
 
 // Helpers shared by the families.
 int64_t normalize_axis(int64_t axis, int rank, const ShapeContext& ctx);  // throws GraphError out of range

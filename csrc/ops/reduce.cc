@@ -1,4 +1,4 @@
-// Reductions along axes, ArgMax and ArgMin, CumSum, TopK.
+// Reductions along axes, ArgMax and ArgMin, CumSum, CumProd, TopK.
 #include "ops/infer.h"
 #include "ops/type_rules.h"
 
@@ -65,7 +65,8 @@ void register_reduce_ops(OpRegistry& r) {
     r.add(OpDef(name, 1, 2, infer_reduce, indexed_type<kAnyType>).host_able().reads_host({1}));
   for (const char* name : {"ArgMax", "ArgMin"})
     r.add(OpDef(name, 1, 1, infer_arg_reduce, indexed_type_to_int64<kNumbers>).host_able());
-  r.add(OpDef("CumSum", 2, 2, infer_cumsum, indexed_type<kNumbers>).host_able().reads_host({1}));
+  for (const char* name : {"CumSum", "CumProd"})
+    r.add(OpDef(name, 2, 2, infer_cumsum, indexed_type<kNumbers>).host_able().reads_host({1}));
   r.add(OpDef("TopK", 2, 2, infer_topk, topk_type).outputs(2, 2).host_able().reads_host({1}));
 }
 

@@ -20,6 +20,10 @@ class Classifier {
         need_control(p);
         continue;
       }
+      if (p.op->is_host_call) {
+        compute_on_host(p);
+        continue;
+      }
       for (size_t i = 0; i < p.node.inputs.size() && i < 64; ++i)
         if ((p.op->host_inputs >> i) & 1u) need(p.node.inputs[i]);
       if (p.op->kind == OpKind::kDataDependent)
@@ -52,6 +56,10 @@ class Classifier {
       b_.values[v].is_read_back = true;
       return;
     }
+    compute_on_host(p);
+  }
+
+  void compute_on_host(PlanNode& p) {
     p.is_on_host = true;
     for (ValueId o : p.node.outputs)
       if (o != kNoValue) b_.values[o].is_host = true;
@@ -64,7 +72,7 @@ class Classifier {
     if (producer_[v] < 0) return !is_float(b_.values[v].type.dtype);
     if (derivable_[v] == kUnknown) {
       const PlanNode& p = b_.nodes[producer_[v]];
-      bool yes = p.op->is_shape_only;
+      bool yes = p.op->is_shape_only || p.op->is_host_call;
       if (!yes && p.op->is_host_able) {
         yes = true;
         for (ValueId i : p.node.inputs) yes = yes && is_derivable(i);

@@ -43,6 +43,7 @@ void check_arity(const PlanNode& p) {
 
 // Output shapes where every input shape is static and every value that infer_shape reads is constant.
 std::optional<std::vector<Shape>> infer_static(const LevelBuilder& b, const PlanNode& p) {
+  if (p.op->is_host_call) return std::nullopt;
   const size_t n = p.node.inputs.size();
   std::vector<const Shape*> shapes(n, nullptr);
   std::vector<const HostTensor*> hosts(n, nullptr);
@@ -122,8 +123,13 @@ void check_same_outputs(const PlanNode& p, const Plan& plan, size_t expected) {
 
 void compile_if(LevelBuilder& b, PlanNode& p) {
   const BodyInputs in = describe(b, p, 1, true);
-  for (const char* branch : {"then_branch", "else_branch"})
-    b.bodies[p.number].push_back(compile_body(b, *p.node.attributes.get_graph(branch), in, {}));
+  const HostTensor* condition = b.values[p.node.inputs[0]].constant.get();
+  const bool is_decided = condition && condition->dtype == DType::kBool && condition->shape.num_elements() == 1;
+  for (const char* branch : {"then_branch", "else_branch"}) {
+    // A branch that never runs may hold shapes that fit nothing: the other one stands in for it.
+    const char* runs = !is_decided ? branch : *condition->as<bool>() ? "then_branch" : "else_branch";
+    b.bodies[p.number].push_back(compile_body(b, *p.node.attributes.get_graph(runs), in, {}));
+  }
   const auto& [then_plan, else_plan] = std::tie(b.bodies[p.number][0], b.bodies[p.number][1]);
   check_same_outputs(p, *then_plan, p.node.outputs.size());
   check_same_outputs(p, *else_plan, p.node.outputs.size());

@@ -53,7 +53,7 @@ class Widener {
   }
 
   bool can_widen(const PlanNode& p) const {
-    if (p.op->kind == OpKind::kControl || p.node.op == "CastLike") return false;
+    if (p.op->kind == OpKind::kControl || p.node.op == "CastLike" || p.node.op == "BitCast") return false;
     bool any = false, all_wide = true;
     for (ValueId v : p.node.inputs) {
       if (!is_half(v)) continue;

@@ -237,6 +237,7 @@ Stats Executable::stats() {
           {"syncs", d(counters_.syncs)},
           {"nodes_resolved", d(context_.counters.resolved)},
           {"nodes_skipped", d(context_.counters.skipped)},
+          {"host_calls", d(context_.counters.host_calls)},
           {"tiling_hits", d(context_.counters.tiling_hits)},
           {"tiling_misses", d(context_.counters.tiling_misses)},
           {"tiling_bypasses", d(context_.counters.tiling_bypasses)},
@@ -254,6 +255,8 @@ Stats Executable::stats() {
           {"pool_used_bytes", d(pool_->used_bytes())},
           {"pool_cached_bytes", d(pool_->cached_bytes())},
           {"arena_bytes", d(arena_->bytes())},
+          {"arena_planned_bytes", d(counters_.arena_planned_bytes)},
+          {"arena_bound_bytes", d(counters_.arena_bound_bytes)},
           {"packed_bytes", d(packs_.bytes())},
           {"device_bytes", d(device_->used_bytes())}};
 }

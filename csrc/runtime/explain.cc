@@ -23,6 +23,9 @@ const char* describe(Mode mode, bool is_static) {
 
 std::string where(const PlanNode& node, const Level& level, size_t s, size_t n) {
   if (node.op->kind == OpKind::kControl) return "control flow, driven by the runtime";
+  if (node.op->is_host_call)
+    return "host call: " + std::string(node.node.attributes.get_string("operator", "")) + " by " +
+           std::string(node.node.attributes.get_string("callable", "")) + ", outside the core";
   if (node.is_on_host) return "host value: a shape or branch needs it";
   if (node.is_view()) return "view: shares its input's bytes";
   const std::shared_ptr<const Tiling>& tiling = level.resolver().tiling(s, n);

@@ -192,6 +192,8 @@ std::shared_ptr<BoundSchedule> Level::keep_schedule(size_t s, RunContext& run) {
   state.keep_ns = static_cast<uint64_t>(static_cast<double>(now_ticks() - start) * ns_per_tick());
   ++run.counters->loads;
   run.counters->load_ns += state.keep_ns;
+  run.counters->arena_planned_bytes += kept->schedule().arena_bytes;
+  run.counters->arena_bound_bytes += kept->schedule().arena_bound;
   return kept;
 }
 

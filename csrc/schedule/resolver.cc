@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "ops/host_call.h"
+
 namespace asc {
 namespace {
 
@@ -34,7 +36,7 @@ Resolver::Resolver(const Plan& plan, ResolveContext& context) : plan_(plan), con
 }
 
 void Resolver::prepare(const PlanNode& node, NodeMemo& memo, std::string& missing) {
-  if (node.op->kind == OpKind::kControl || node.is_view()) return;
+  if (node.op->kind == OpKind::kControl || node.op->is_host_call || node.is_view()) return;
   memo.kernel = node.is_on_host ? context_.host->find_kernel(node)
                                 : context_.kernels->find(node.node.op, node.input_types, node.output_types[0]);
   if (!memo.kernel) {
@@ -145,6 +147,7 @@ void Resolver::gather_inputs(const PlanNode& node) {
 }
 
 void Resolver::infer(const PlanNode& node, NodeMemo& memo) {
+  if (node.op->is_host_call) return;  // the results tell their shapes
   output_shapes_.assign(node.node.outputs.size(), Shape{});
   InferContext ctx(node.node, node.input_types.data(), input_shapes_.data(), input_hosts_.data(),
                    static_cast<int>(input_shapes_.size()), output_shapes_.data(),
@@ -249,12 +252,24 @@ void Resolver::compute_on_host(const PlanNode& node, NodeMemo& memo) {
     set_host(node.node.outputs[0], std::make_shared<const HostTensor>(HostEvaluator::view(from, output_shapes_[0])));
     return;
   }
+  if (node.op->is_host_call) return call_out(node);
   memo.tiling = find_tiling(node, memo, context_.host->options(), nullptr);
   if (node.op->is_shape_only) input_hosts_.assign(input_hosts_.size(), nullptr);
   std::vector<HostTensor> results = context_.host->launch(node, *memo.tiling, input_hosts_, output_shapes_);
   for (size_t i = 0; i < results.size(); ++i)
     if (node.node.outputs[i] != kNoValue)
       set_host(node.node.outputs[i], std::make_shared<const HostTensor>(std::move(results[i])));
+}
+
+void Resolver::call_out(const PlanNode& node) {
+  ++context_.counters.host_calls;
+  std::vector<HostTensor> results = call_host(node.node, input_hosts_, node.output_types);
+  for (size_t i = 0; i < results.size(); ++i) {
+    const ValueId v = node.node.outputs[i];
+    if (v == kNoValue) continue;
+    set_shape(v, results[i].shape);
+    set_host(v, std::make_shared<const HostTensor>(std::move(results[i])));
+  }
 }
 
 void Resolver::use_tiling(const PlanNode& node, NodeMemo& memo, std::shared_ptr<const Tiling> tiling) {

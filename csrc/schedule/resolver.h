@@ -19,6 +19,7 @@ namespace asc {
 
 struct ResolveCounters {
   uint64_t resolved = 0, skipped = 0;  // nodes
+  uint64_t host_calls = 0;             // of callables outside the core
   uint64_t tiling_hits = 0, tiling_misses = 0, tiling_bypasses = 0;
 };
 
@@ -101,6 +102,7 @@ class Resolver {
   void check_size(const PlanNode& node, size_t i) const;
   void count_host_bytes(ValueId v, const HostTensor& value);  // throws OutOfMemoryError
   void compute_on_host(const PlanNode& node, NodeMemo& memo);
+  void call_out(const PlanNode& node);
   void use_tiling(const PlanNode& node, NodeMemo& memo, std::shared_ptr<const Tiling> tiling);
   void make_key(const PlanNode& node, const NodeMemo& memo);
   std::shared_ptr<TilingJob> make_job(const PlanNode& node, const NodeMemo& memo) const;

@@ -40,6 +40,7 @@ class TableStore {
 struct RunCounters {
   uint64_t runs = 0, warmups = 0, launches = 0, replays = 0, submits = 0, submitted_tasks = 0, loads = 0, load_ns = 0,
            syncs = 0;
+  uint64_t arena_planned_bytes = 0, arena_bound_bytes = 0;  // of all schedules loaded: their arenas, the least possible
 };
 
 // Everything a run in flight must keep until its event is signalled.

@@ -1,9 +1,16 @@
 #include "schedule/schedule.h"
 
+#include <algorithm>
 #include <cstring>
+
+#include "schedule/memory_solver.h"
 
 namespace asc {
 namespace {
+
+constexpr size_t kNoBuffer = SIZE_MAX;
+// Search for a lower arena than the greedy ones: some tens of milliseconds at most, where none of them is optimal.
+constexpr uint64_t kMostArenaSteps = 20'000, kArenaWork = 2'000'000;
 
 class Builder {
  public:
@@ -64,27 +71,71 @@ class Builder {
     }
   }
 
+  // Internal values and workspaces, as buffers that live from their node to that of their last reader. A result that
+  // its kernel may write over a dying input shares that one's buffer.
   void place_in_arena() {
-    std::vector<Lifetime> buffers;
-    std::vector<uint32_t> slots;
+    MemoryProblem problem;
+    problem.alignment = static_cast<int64_t>(kAlignment);
+    std::vector<std::pair<uint32_t, size_t>> placed;  // slot and buffer
+    std::vector<size_t> buffer_of(segment_.slots.size(), kNoBuffer);
     std::vector<uint32_t> last(segment_.slots.size(), 0);
     for (uint32_t n = 0; n < segment_.nodes.size(); ++n)
       for (uint32_t slot : segment_.nodes[n].dies_after) last[slot] = n;
-    for (uint32_t i = 0; i < segment_.slots.size(); ++i) {
+    for (const uint32_t i : slots_by_node()) {
       const Slot& slot = segment_.slots[i];
       const uint32_t node = static_cast<uint32_t>(slot.node);
-      if (slot.kind == SlotKind::kInternal) {
-        buffers.push_back({node, last[i], slot_bytes(i)});
-      } else if (slot.kind == SlotKind::kWorkspace && resolver_.tiling(index_, node)->workspace_bytes) {
-        buffers.push_back({node, node, resolver_.tiling(index_, node)->workspace_bytes});
+      const bool is_internal = slot.kind == SlotKind::kInternal;
+      const size_t bytes = is_internal ? slot_bytes(i) : resolver_.tiling(index_, node)->workspace_bytes;
+      const int64_t end = std::max<int64_t>(node, is_internal ? last[i] : node) + 1;
+      if (const uint32_t below = is_internal ? input_below(i) : 0; below && buffer_of[below] != kNoBuffer) {
+        buffer_of[i] = buffer_of[below];
+        problem.buffers[buffer_of[i]].upper = end;
       } else {
-        continue;
+        buffer_of[i] = problem.buffers.size();
+        problem.buffers.push_back({node, end, static_cast<int64_t>(bytes)});
       }
-      slots.push_back(i);
+      placed.emplace_back(i, buffer_of[i]);
     }
-    const MemoryPlan plan = plan_memory(buffers);
-    schedule_->arena_bytes = plan.total_bytes;
-    for (size_t i = 0; i < slots.size(); ++i) schedule_->arena_slots.push_back({slots[i], plan.offsets[i]});
+    MemoryLimits limits;
+    limits.steps = std::min<uint64_t>(kMostArenaSteps, kArenaWork / (problem.buffers.size() + 1));
+    const MemorySolution solution = solve_memory(problem, limits);
+    schedule_->arena_bytes = static_cast<size_t>(solution.height);
+    schedule_->arena_bound = static_cast<size_t>(solution.lower_bound);
+    for (const auto& [slot, buffer] : placed)
+      schedule_->arena_slots.push_back({slot, static_cast<size_t>(solution.offsets[buffer])});
+  }
+
+  // Slots with memory in the arena, in the order of the nodes that write them.
+  std::vector<uint32_t> slots_by_node() const {
+    std::vector<uint32_t> slots;
+    for (uint32_t i = 0; i < segment_.slots.size(); ++i) {
+      const Slot& slot = segment_.slots[i];
+      const bool has_workspace = slot.kind == SlotKind::kWorkspace &&
+                                 resolver_.tiling(index_, static_cast<size_t>(slot.node))->workspace_bytes;
+      if (slot.kind == SlotKind::kInternal || has_workspace) slots.push_back(i);
+    }
+    std::stable_sort(slots.begin(), slots.end(),
+                     [&](uint32_t a, uint32_t b) { return segment_.slots[a].node < segment_.slots[b].node; });
+    return slots;
+  }
+
+  // The slot of an input that dies at the node of `slot` and that its kernel may write it over; 0 where there is none.
+  uint32_t input_below(uint32_t slot) const {
+    const size_t n = static_cast<size_t>(segment_.slots[slot].node);
+    const PlanNode& node = segment_.nodes[n];
+    const size_t inputs = node.node.inputs.size();
+    if (!node.is_task() || !resolver_.tiling(index_, n)->over_inputs || node.operands[inputs] != slot) return 0;
+    for (uint32_t candidate : node.dies_after) {
+      bool may_lie_over = false, may_not = false;
+      for (size_t i = 0; i < inputs; ++i) {
+        if (node.operands[i] != candidate) continue;
+        const bool is_allowed = i < 64 && (resolver_.tiling(index_, n)->over_inputs >> i & 1);
+        (is_allowed ? may_lie_over : may_not) = true;
+      }
+      const bool is_internal = segment_.slots[candidate].kind == SlotKind::kInternal;
+      if (may_lie_over && !may_not && is_internal && slot_bytes(candidate) == slot_bytes(slot)) return candidate;
+    }
+    return 0;
   }
 
   void publish() {

@@ -5,7 +5,6 @@
 #include <memory>
 #include <vector>
 
-#include "schedule/memory_plan.h"
 #include "schedule/resolver.h"
 
 namespace asc {
@@ -33,7 +32,8 @@ struct Schedule {
   std::vector<Published> published;
   std::vector<std::pair<size_t, Shape>> bounds;  // node and upper bound of each data-dependent output, in order
   size_t arena_bytes = 0;
-  size_t bytes = 0;  // of the schedule itself
+  size_t arena_bound = 0;  // no placement of the same buffers takes less; equal to arena_bytes: the arena is optimal
+  size_t bytes = 0;        // of the schedule itself
 
   std::vector<std::shared_ptr<const void>> kept;  // tilings, packed constants, host values
 };

@@ -21,6 +21,7 @@ MATRIX = np.linspace(-1, 1, 12, dtype=F).reshape(3, 4)
 MASK = X > 0
 BOXES = np.linspace(0, 1, 24, dtype=F).reshape(1, 6, 4)
 SCORES = np.linspace(0, 1, 12, dtype=F).reshape(1, 2, 6)
+BYTES = np.arange(-6, 6, dtype=np.int8).reshape(2, 6)
 WHOLE = (X * 4).astype(np.int32)
 
 
@@ -104,6 +105,10 @@ def _shapes() -> list[onnx.ModelProto]:
         single("GatherElements", [X, np.zeros((2, 1, 4), I64)], axis=1),
         single("ScatterND", [X, np.array([[0, 1], [1, -1]]), np.ones((2, 4), F)], reduction="add"),
         single("ScatterElements", [X, np.zeros((2, 1, 4), I64), np.ones((2, 1, 4), F)], axis=1),
+        single("CumProd", [X, ints(1)[0]], opset=26, reverse=1),
+        single("BitCast", [X], opset=26, to=T.INT32),
+        single("ReverseSequence", [X, ints(1, 2, 0)], batch_axis=1, time_axis=0),
+        single("Unique", [WHOLE.ravel()], outputs=4),
         single("CumSum", [X, ints(1)[0]], exclusive=1, reverse=1),
         single("TopK", [X, ints(2)], outputs=2, axis=1),
         single("ArgMax", [X], axis=1),
@@ -138,6 +143,14 @@ def _networks() -> list[onnx.ModelProto]:
         single("LSTM", [X, *hidden], outputs=3, hidden_size=2, direction="forward"),
         single("GRU", [X, *gates], outputs=2, hidden_size=2, linear_before_reset=1),
         single("ConvTranspose", [IMAGE, weights[:3]], strides=[2, 1], output_padding=[1, 0]),
+        single("RNN", [X, np.ones((1, 2, 4), F), np.ones((1, 2, 2), F)], outputs=2, hidden_size=2),
+        single("MaxPool", [IMAGE], outputs=2, kernel_shape=[2, 2], storage_order=1),
+        single("GridSample", [IMAGE, np.linspace(-1.5, 1.5, 16, dtype=F).reshape(2, 2, 2, 2)], opset=20, mode="cubic"),
+        single("Einsum", [X, MATRIX], equation="abc,dc->abd"),
+        single("QuantizeLinear", [X, F(0.1), np.uint8(3)]),
+        single("DequantizeLinear", [BYTES, F([0.1, 0.2]), np.int8([1, 2])], axis=0),
+        single("DynamicQuantizeLinear", [X], outputs=3),
+        single("MatMulInteger", [BYTES, BYTES.T, np.int8(2), np.int8([1, 3])]),
         single("NonMaxSuppression", [BOXES, SCORES, ints(3), F([0.5]), F([0.1])]),
         single("Resize", [IMAGE, None, F([1, 1, 2, 2])], mode="nearest"),
         single("Resize", [IMAGE, None, None, ints(2, 3, 4, 9)], mode="linear"),

@@ -80,8 +80,11 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     model = save(tmp_path / "model.onnx", nodes, [x], {"w": weights})
     save_model(model, tmp_path / "external.onnx", save_as_external_data=True, location="weights.bin", size_threshold=0)
     (tmp_path / "weights.bin").unlink()
-    save(tmp_path / "old.onnx", [helper.make_node("Tanh", ["x"], ["y"])], [x], {}, opset=3)
-    nodes = [helper.make_node("Hardmax", ["x"], ["p"], "peak"), helper.make_node("Det", ["p"], ["y"], "determinant")]
+    save(tmp_path / "new.onnx", [helper.make_node("Tanh", ["x"], ["y"])], [x], {}, opset=99)
+    nodes = [
+        helper.make_node("RandomNormalLike", ["x"], ["p"], "noise"),
+        helper.make_node("Multinomial", ["p"], ["y"], "draw"),
+    ]
     save(tmp_path / "unknown.onnx", nodes, [x], {})
     small = helper.make_tensor_value_info("x", TensorProto.INT8, ["batch", 8])
     save(tmp_path / "int8.onnx", [helper.make_node("Erf", ["x"], ["y"], "error_function")], [small], {})

@@ -61,7 +61,6 @@ CASES = {
     "softmax first axis": one_node("Softmax", 11, {"x": X234}, axis=0),
     "softmax negative axis": one_node("Softmax", 11, {"x": X234}, axis=-2),
     "log softmax middle axis": one_node("LogSoftmax", 11, {"x": X234}),
-    "hardmax middle axis": one_node("Hardmax", 11, {"x": X234}),
     "softmax with a dimension of zero": one_node("Softmax", 11, {"x": X234[:0]}),
     "dropout": one_node("Dropout", 11, {"x": X234}, ratio=0.5),
     "dropout mask": one_node("Dropout", 12, {"x": X234}, ("y", "mask")),

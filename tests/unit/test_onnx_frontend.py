@@ -177,9 +177,9 @@ def test_operator_newer_than_the_models_opset_is_refused():
 
 def test_operators_of_other_domains_keep_their_domain():
     case = model(
-        [node("FastGelu", ["x"], ["y"], domain="com.microsoft")], [value("x")], ["y"], domains=["com.microsoft"]
+        [node("Inverse", ["x"], ["y"], domain="com.microsoft")], [value("x")], ["y"], domains=["com.microsoft"]
     )
-    assert record(case, {"com.microsoft::FastGelu"}).ops() == ["com.microsoft::FastGelu"]
+    assert record(case, {"com.microsoft::Inverse"}).ops() == ["com.microsoft::Inverse"]
 
 
 def test_domain_alias_is_the_default_domain():

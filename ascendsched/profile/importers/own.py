@@ -55,7 +55,7 @@ def read_own(document: Document, source: str) -> Rank:
         key, name = builder.key((run, sequence)), event.name or event.cat
         track = WAITS if event.cat == "wait" else HOST
         worker = worker_of(event.tid)
-        if worker:
+        if worker and isinstance(event.tid, int):
             track = event.tid
             builder.thread_names[track] = worker_name(worker)
         row = (*interval, run, _node(args, nodes), sequence, stage, worker, [0, 0])

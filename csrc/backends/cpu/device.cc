@@ -73,6 +73,7 @@ KernelRegistry make_registry() {
   register_reduce_kernels(registry);
   register_matmul_kernels(registry);
   register_nn_kernels(registry);
+  register_quantize_kernels(registry);
   register_image_kernels(registry);
   register_fused_kernels(registry);
   return registry;

@@ -74,6 +74,15 @@ inline HalfCodec half_codec(DType t) {
   return {v.bfloat16_to_float32, v.float32_to_bfloat16};
 }
 
+// Inputs that an element-wise kernel may write its output over, as bits: of its shape and element type.
+inline uint64_t inputs_like_output(const TilingContext& ctx) {
+  uint64_t bits = 0;
+  for (int i = 0; i < ctx.input_count() && i < 64; ++i)
+    if (ctx.has_input(i) && ctx.dtype(i) == ctx.output_dtype(0) && ctx.input(i) == ctx.output(0))
+      bits |= uint64_t{1} << i;
+  return bits;
+}
+
 inline size_t element_count(const Shape& s) { return static_cast<size_t>(s.num_elements()); }
 
 }  // namespace asc

@@ -65,6 +65,7 @@ std::shared_ptr<const Tiling> tile_rows(const TilingContext& ctx, const RowForms
   t->row = forms.choose(t->shape);
   t->error = error;
   t->implementation = implementation;
+  t->over_inputs = inputs_like_output(ctx);
   t->launch = t->shape.row_count == 1 ? BinaryLaunch<Fn>::one_row : BinaryLaunch<Fn>::rows;
   return t;
 }
@@ -151,6 +152,7 @@ std::shared_ptr<const Tiling> tile_half_rows(const TilingContext& ctx,
   t->row = forms.choose(t->shape);
   t->codec = half_codec(ctx.dtype(0));
   t->implementation = implementation;
+  t->over_inputs = inputs_like_output(ctx);
   t->launch = HalfTiling<Y>::run;
   return t;
 }

@@ -31,17 +31,21 @@ struct BitXorOp {
     return static_cast<T>(a ^ b);
   }
 };
-// All bits leave where the distance reaches the width.
+// All bits leave where the distance reaches the width, or is negative; the sign stays in a shift to the right.
+template <typename T>
+bool is_distance(T b) {
+  return static_cast<std::make_unsigned_t<T>>(b) < sizeof(T) * 8;
+}
 struct ShiftLeftOp {
   template <typename T>
   static T apply(T a, T b) {
-    return b < sizeof(T) * 8 ? static_cast<T>(static_cast<Wrapping<T>>(a) << b) : T{0};
+    return is_distance(b) ? static_cast<T>(static_cast<Wrapping<T>>(a) << b) : T{0};
   }
 };
 struct ShiftRightOp {
   template <typename T>
   static T apply(T a, T b) {
-    return b < sizeof(T) * 8 ? static_cast<T>(a >> b) : T{0};
+    return is_distance(b) ? static_cast<T>(a >> b) : static_cast<T>(a < T{0} ? -1 : 0);
   }
 };
 
@@ -64,9 +68,6 @@ void register_bit_kernels(KernelRegistry& registry) {
     registry.add("BitwiseAnd", dtype_of<T>(), tile_plain<T, T, BitAndOp>);
     registry.add("BitwiseOr", dtype_of<T>(), tile_plain<T, T, BitOrOp>);
     registry.add("BitwiseXor", dtype_of<T>(), tile_plain<T, T, BitXorOp>);
-  });
-  for_types(UnsignedTypes{}, [&](auto example) {
-    using T = decltype(example);
     registry.add("BitShift", dtype_of<T>(), tile_shift<T>);
   });
 }

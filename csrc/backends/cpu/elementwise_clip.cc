@@ -62,6 +62,7 @@ std::shared_ptr<const Tiling> tile_clip(const TilingContext& ctx) {
   auto t = std::make_shared<ClipTiling>();
   t->launch = kLaunch;
   t->count = element_count(ctx.output(0));
+  t->over_inputs = inputs_like_output(ctx) & 1;
   t->clip = vec_table().clip;
   const DType type = ctx.dtype(0);
   t->implementation = type == DType::kFloat64 || !is_float(type) ? "scalar" : "vector";

@@ -29,7 +29,7 @@ std::shared_ptr<const Tiling> tile_copy(const TilingContext& ctx) {
 }  // namespace
 
 void register_copy_kernels(KernelRegistry& registry) {
-  for (const char* op : {"Identity", "Dropout", "Reshape", "Flatten", "Squeeze", "Unsqueeze"})
+  for (const char* op : {"Identity", "Dropout", "Reshape", "Flatten", "Squeeze", "Unsqueeze", "BitCast"})
     registry.add(op, kAnyType, tile_copy);
 }
 

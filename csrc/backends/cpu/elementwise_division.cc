@@ -76,12 +76,23 @@ struct FmodOp {
   static double apply(double a, double b) { return std::fmod(a, b); }
 };
 
+// The sign of the divisor, as Python and NumPy have it.
+struct FloatModOp {
+  template <typename T>
+  static T apply(T a, T b) {
+    const T r = std::fmod(a, b);
+    return r != 0 && (r < 0) != (b < 0) ? r + b : r;
+  }
+};
+
+template <typename Op>
 std::shared_ptr<const Tiling> tile_float_mod(const TilingContext& ctx) {
-  if (!ctx.attr("fmod", 0))
-    ctx.unsupported(std::string("Mod of ") + name_of(ctx.dtype(0)) + " needs the attribute fmod=1, as ONNX says");
-  if (ctx.dtype(0) == DType::kFloat64) return tile_plain<double, double, FmodOp>(ctx);
-  if (ctx.dtype(0) == DType::kFloat32) return tile_plain<float, float, FmodOp>(ctx);
-  return tile_half_rows(ctx, PlainRows<float, float, FmodOp>::kForms, "scalar");
+  if (ctx.dtype(0) == DType::kFloat64) return tile_plain<double, double, Op>(ctx);
+  if (ctx.dtype(0) == DType::kFloat32) return tile_plain<float, float, Op>(ctx);
+  return tile_half_rows(ctx, PlainRows<float, float, Op>::kForms, "scalar");
+}
+std::shared_ptr<const Tiling> choose_float_mod(const TilingContext& ctx) {
+  return ctx.attr("fmod", 0) ? tile_float_mod<FmodOp>(ctx) : tile_float_mod<FloatModOp>(ctx);
 }
 
 }  // namespace
@@ -90,7 +101,7 @@ void register_division_kernels(KernelRegistry& registry) {
   registry.add("Div", DType::kFloat32, tile_vector<&VecTable::div>);
   registry.add("Div", kHalfFloats, tile_half<&VecTable::div>);
   registry.add("Div", DType::kFloat64, tile_plain<double, double, FloatDivOp>);
-  registry.add("Mod", kFloats, tile_float_mod);
+  registry.add("Mod", kFloats, choose_float_mod);
   for_integers([&](auto example) {
     using T = decltype(example);
     registry.add("Div", dtype_of<T>(), tile_integer_div<T>);

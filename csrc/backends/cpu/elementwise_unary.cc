@@ -154,6 +154,7 @@ Status launch_half(const Task& task, void* const* slots, Worker&) {
 std::shared_ptr<const Tiling> tile(const UnarySpec& spec, const TilingContext& ctx) {
   auto t = std::make_shared<UnaryTiling>();
   t->count = element_count(ctx.output(0));
+  t->over_inputs = inputs_like_output(ctx);
   if (spec.p_name) t->p = ctx.attributes().get_float(spec.p_name, spec.p_default);
   if (spec.q_name) t->q = ctx.attributes().get_float(spec.q_name, spec.q_default);
   t->row64 = spec.row64;

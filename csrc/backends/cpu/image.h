@@ -5,6 +5,7 @@
 
 namespace asc::cpu {
 
+void register_grid_sample(KernelRegistry& registry);
 void register_resize(KernelRegistry& registry);
 void register_non_max_suppression(KernelRegistry& registry);
 

@@ -6,6 +6,7 @@
 #include "backends/cpu/half_adaptor.h"
 #include "backends/cpu/lstm_cell.h"
 #include "backends/cpu/nn.h"
+#include "backends/cpu/quantize.h"
 #include "backends/cpu/recurrent.h"
 #include "base/hash.h"
 
@@ -19,7 +20,8 @@ struct LstmTiling : TilingOf<LstmTiling> {
   int directions = 1;
   bool is_reverse = false;  // of direction 0; direction 1 is always reverse
   LstmCell cells[2];
-  int64_t chunk = 1;  // steps whose input part is computed at once
+  bool rounds_state = false;  // to 8 bits, before the product: what models quantised so were tuned for
+  int64_t chunk = 1;          // steps whose input part is computed at once
   int64_t gates() const { return 4 * hidden; }
   bool runs_backwards(int d) const { return d == 1 || is_reverse; }
 };
@@ -41,7 +43,7 @@ void pack_weights(const Tiling& tiling, const void* const* inputs, void* packed)
 
 // The scratch of one launch, in the workspace.
 struct Scratch {
-  float *state, *cell, *gates, *bias, *input_part, *rows, *weights;
+  float *state, *cell, *gates, *bias, *input_part, *rows, *weights, *rounded;
 };
 
 size_t place(const LstmTiling& t, bool needs_weights, float* base, Scratch* s) {
@@ -58,6 +60,7 @@ size_t place(const LstmTiling& t, bool needs_weights, float* base, Scratch* s) {
   s->input_part = take(t.chunk * t.batch * t.gates());
   s->rows = take(t.is_reverse || t.directions == 2 ? t.chunk * t.batch * t.in : 0);
   s->weights = take(needs_weights ? weight_elements(t) : 0);
+  s->rounded = take(t.rounds_state ? t.batch * t.hidden : 0);
   return used * sizeof(float);
 }
 
@@ -91,8 +94,9 @@ class LstmPass {
       product_plus(steps * t_.batch, t_.gates(), t_.in, rows_of(begin, steps), weights, s_.bias, 0, s_.input_part);
       for (int64_t step = begin; step < begin + steps; ++step) {
         const float* part = s_.input_part + (step - begin) * t_.batch * t_.gates();
-        product_plus(t_.batch, t_.gates(), t_.hidden, s_.state, weights + t_.in * t_.gates(), part, t_.gates(),
-                     s_.gates);
+        if (t_.rounds_state) round_to_bytes(s_.state, t_.batch * t_.hidden, s_.rounded);
+        const float* state = t_.rounds_state ? s_.rounded : s_.state;
+        product_plus(t_.batch, t_.gates(), t_.hidden, state, weights + t_.in * t_.gates(), part, t_.gates(), s_.gates);
         run_cells(step);
       }
     }
@@ -197,6 +201,7 @@ std::shared_ptr<const Tiling> tile_lstm(const TilingContext& ctx) {
   constexpr int64_t kChunkElements = int64_t{1} << 17;
   const int64_t step_elements = std::max<int64_t>(t->batch * std::max(t->gates(), t->in), 1);
   t->chunk = std::clamp<int64_t>(kChunkElements / step_elements, 1, std::max<int64_t>(t->steps, 1));
+  t->rounds_state = ctx.attr("rounds_state", 0) != 0;
   const bool packs = ctx.is_constant(kW) && ctx.is_constant(kR);
   if (packs) {
     t->packed_bytes = static_cast<size_t>(t->directions * weight_elements(*t)) * sizeof(float);

@@ -10,6 +10,7 @@ void register_movement_kernels(KernelRegistry& registry) {
   cpu::register_expand(registry);
   cpu::register_concat(registry);
   cpu::register_pad(registry);
+  cpu::register_reverse_sequence(registry);
   cpu::register_trilu(registry);
   cpu::register_gather(registry);
   cpu::register_elements(registry);

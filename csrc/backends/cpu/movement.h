@@ -10,6 +10,7 @@ void register_slice(KernelRegistry& registry);
 void register_expand(KernelRegistry& registry);
 void register_concat(KernelRegistry& registry);
 void register_pad(KernelRegistry& registry);
+void register_reverse_sequence(KernelRegistry& registry);
 void register_trilu(KernelRegistry& registry);
 void register_gather(KernelRegistry& registry);
 void register_elements(KernelRegistry& registry);

@@ -11,6 +11,7 @@ void register_nn_kernels(KernelRegistry& registry) {
   cpu::register_global_pool(registry);
   cpu::register_gru(registry);
   cpu::register_lstm(registry);
+  cpu::register_rnn(registry);
 }
 
 }  // namespace asc

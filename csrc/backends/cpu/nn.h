@@ -11,5 +11,9 @@ void register_pool(KernelRegistry& registry);
 void register_global_pool(KernelRegistry& registry);
 void register_gru(KernelRegistry& registry);
 void register_lstm(KernelRegistry& registry);
+void register_rnn(KernelRegistry& registry);
+
+// MaxPool that also tells where its maxima lie.
+std::shared_ptr<const Tiling> tile_max_indices(const TilingContext& ctx);
 
 }  // namespace asc::cpu

@@ -191,6 +191,7 @@ std::vector<int64_t> count_positions(const PlainWindow& w, int axis, bool includ
 template <typename T, typename Fold>
 std::shared_ptr<const Tiling> tile_pool(const TilingContext& ctx) {
   if (count_of(ctx.output(0)) == 0) return create_empty_tiling();
+  if (!Fold::kIsAverage && ctx.output_count() > 1) return tile_max_indices(ctx);
   const std::vector<int64_t>& kernel = ctx.attributes().get_ints("kernel_shape");
   if (static_cast<int>(kernel.size()) != ctx.input(0).rank() - 2)
     fail_tiling(ctx, "kernel_shape does not fit " + ctx.input(0).text() + "; give one size per spatial axis");

@@ -1,0 +1,29 @@
+"""`ascendsched tools`: the commands that work on files of their own, under one name."""
+
+from __future__ import annotations
+
+import importlib
+
+import click
+
+#: Command name -> what its line in the overview says.
+TOOLS = {"memplan": "Place buffers with known lifetimes in one arena."}
+
+
+class _Tools(click.Group):
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(TOOLS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in TOOLS:
+            return None
+        command: click.Command = importlib.import_module(f"ascendsched.cli.{cmd_name}").command
+        return command
+
+
+@click.command("tools", cls=_Tools)
+def command() -> None:
+    """Tools that work on files of their own. Each takes --json.
+
+    Example: ascendsched tools memplan buffers.csv --capacity 1048576 --out plan.csv
+    """

@@ -1,0 +1,105 @@
+// Memory plans: the problem's checks, greedy plans, the search's answers, stopping.
+#include <doctest/doctest.h>
+
+#include <random>
+
+#include "base/error.h"
+#include "schedule/memory_greedy.h"
+#include "schedule/memory_search.h"
+#include "schedule/memory_solver.h"
+#include "schedule/memory_validator.h"
+
+namespace {
+
+using asc::Block;
+using asc::BlockSearch;
+using asc::MemoryLimits;
+using asc::MemoryProblem;
+using asc::MemorySolution;
+using asc::SearchEnd;
+
+// Needs all of 6 bytes, and a greedy order by size does not find it.
+const std::vector<Block> kTight = {{0, 2, 2}, {0, 1, 4}, {1, 3, 3}, {1, 2, 1}, {2, 4, 3}, {3, 4, 3}};
+
+MemoryProblem random_problem(uint32_t seed, int count) {
+  std::minstd_rand random(seed);
+  MemoryProblem problem;
+  for (int i = 0; i < count; ++i) {
+    const int64_t lower = random() % 50;
+    problem.buffers.push_back(
+        {lower, lower + 1 + static_cast<int64_t>(random() % 20), static_cast<int64_t>(random() % 1000)});
+  }
+  return problem;
+}
+
+SearchEnd search(BlockSearch& blocks, int64_t height, BlockSearch::Pick pick, uint64_t steps = 10'000) {
+  std::vector<uint32_t> rank(blocks.blocks().size());
+  for (uint32_t i = 0; i < rank.size(); ++i) rank[i] = i;
+  return blocks.run(height, rank, pick, {steps, nullptr});
+}
+
+}  // namespace
+
+TEST_CASE("the search finds a packing at the optimum and proves that none is lower") {
+  for (BlockSearch::Pick pick : {BlockSearch::Pick::kFewestAnswers, BlockSearch::Pick::kLowestLevel}) {
+    BlockSearch blocks(kTight, 4);
+    CHECK(search(blocks, 5, pick) == SearchEnd::kImpossible);
+    CHECK(search(blocks, 6, pick) == SearchEnd::kFound);
+    for (size_t i = 0; i < kTight.size(); ++i) CHECK(blocks.offsets()[i] + kTight[i].bytes <= 6);
+    CHECK(search(blocks, 5, pick) == SearchEnd::kImpossible);  // the run before left nothing behind
+  }
+}
+
+TEST_CASE("a search without steps says nothing") {
+  BlockSearch blocks(kTight, 4);
+  CHECK(search(blocks, 6, BlockSearch::Pick::kFewestAnswers, 1) == SearchEnd::kStopped);
+  CHECK(search(blocks, 6, BlockSearch::Pick::kFewestAnswers) == SearchEnd::kFound);
+}
+
+TEST_CASE("a search without blocks is done") {
+  BlockSearch blocks({}, 0);
+  CHECK(search(blocks, 0, BlockSearch::Pick::kFewestAnswers) == SearchEnd::kFound);
+}
+
+TEST_CASE("random plans are valid, aligned and not below their bound") {
+  for (uint32_t seed = 1; seed <= 40; ++seed) {
+    MemoryProblem problem = random_problem(seed, 60);
+    problem.alignment = seed % 3 ? 64 : 1;
+    if (seed % 4 == 0) problem.conflicts = {{0, 1}, {2, 50}};
+    MemoryLimits limits;
+    limits.steps = 500;
+    const MemorySolution solution = asc::solve_memory(problem, limits);
+    CAPTURE(seed);
+    CHECK(asc::find_fault(problem, solution) == "");
+    CHECK(solution.lower_bound <= solution.height);
+    CHECK(solution.lower_bound >= asc::max_live_bytes(problem));
+  }
+}
+
+TEST_CASE("a plan that is stopped at once is valid") {
+  const MemoryProblem problem = random_problem(7, 200);
+  MemoryLimits limits;
+  limits.steps = 1'000'000;
+  limits.should_stop = [] { return true; };
+  const MemorySolution solution = asc::solve_memory(problem, limits);
+  CHECK(asc::find_fault(problem, solution) == "");
+  CHECK(solution.steps == 0);
+}
+
+TEST_CASE("an exception of should_stop passes through") {
+  const MemoryProblem problem = random_problem(7, 200);
+  MemoryLimits limits;
+  limits.should_stop = []() -> bool { throw asc::DeviceError("stop"); };
+  CHECK_THROWS_AS(asc::solve_memory(problem, limits), asc::DeviceError);
+}
+
+TEST_CASE("a malformed problem is refused") {
+  MemoryProblem problem;
+  problem.buffers = {{0, 1, 8}, {2, 2, 8}};
+  CHECK_THROWS_AS(asc::solve_memory(problem, {}), asc::PlanError);
+  problem.buffers = {{0, 1, INT64_MAX}};
+  CHECK_THROWS_AS(asc::solve_memory(problem, {}), asc::PlanError);
+  problem.buffers = {{0, 1, 8}};
+  problem.alignment = 0;
+  CHECK_THROWS_AS(asc::solve_memory(problem, {}), asc::PlanError);
+}

@@ -19,7 +19,7 @@ def test_a_cache_gives_back_what_was_put_under_equal_keys_only():
     assert cache.get([1, 2, b"abc"]) == "value"
     for key in ((1, 2), (1, 2, b"abd"), (2, 1, b"abc"), (1, 2, b"abc", 0), (), (1, 2, b"abc\0")):
         assert cache.get(key) is None
-    assert cache.counters["hits"] == 1
+    assert cache.counters["hits"] == 2  # put looks as well
 
 
 def test_a_cache_keeps_its_bound_whatever_happens_to_it():

@@ -22,18 +22,24 @@ from ascendsched.errors import (
 from ascendsched.options import Options
 
 if TYPE_CHECKING:
+    from ascendsched.caches import Cache, Ring, hash_key, tiling_counters
     from ascendsched.executable import Binding, DeviceInfo, Executable, Run, TensorInfo, compile, devices
     from ascendsched.graph import Graph, Tensor
     from ascendsched.store import load
 
 # What needs the compiled core is loaded when first used: the readers of profiles work without it.
-_MODULES = dict.fromkeys(
-    ["Binding", "DeviceInfo", "Executable", "Run", "TensorInfo", "compile", "devices"], "ascendsched.executable"
-) | {"Graph": "ascendsched.graph", "Tensor": "ascendsched.graph", "load": "ascendsched.store"}
+_MODULES = (
+    dict.fromkeys(
+        ["Binding", "DeviceInfo", "Executable", "Run", "TensorInfo", "compile", "devices"], "ascendsched.executable"
+    )
+    | dict.fromkeys(["Cache", "Ring", "hash_key", "tiling_counters"], "ascendsched.caches")
+    | {"Graph": "ascendsched.graph", "Tensor": "ascendsched.graph", "load": "ascendsched.store"}
+)
 
 __all__ = [
     "AscendSchedError",
     "Binding",
+    "Cache",
     "DeviceError",
     "DeviceInfo",
     "DeviceUnavailableError",
@@ -43,6 +49,7 @@ __all__ = [
     "Options",
     "OutOfMemoryError",
     "PlanError",
+    "Ring",
     "Run",
     "RunCancelledError",
     "Tensor",
@@ -52,7 +59,9 @@ __all__ = [
     "__version__",
     "compile",
     "devices",
+    "hash_key",
     "load",
+    "tiling_counters",
 ]
 
 

@@ -1,15 +1,14 @@
 """What do the caches keep, and what does a look-up cost?
 
-Hit ratios on prompt lengths of public traces (`traces.py`), exact and rounded up to 64 tokens, of the cache that tilings
-and schedules use and of other policies at the same number of entries; then a decoder over the trace's shapes with the
-tiling cache on and off.
+Hit ratios on prompt lengths of public traces (`traces.py`), exact and rounded up to 64 tokens, of the cache that
+tilings and schedules use and of other policies at the same number of entries; then the time that tiling takes in a
+decoder over the trace's prompts, with the tiling cache on and off, with primitives that are JIT-compiled and without.
 """
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from time import perf_counter_ns
 
 import numpy as np
 import policies
@@ -18,7 +17,7 @@ from harness import Effort, Figures, Table
 from traces import ceil_to, prompt_lengths
 
 import ascendsched as asc
-from ascendsched.demo.models import prefill
+from ascendsched.demo.models import decoder
 from ascendsched.native import core
 
 ENTRIES = (16, 64, 256)
@@ -49,26 +48,29 @@ def _hit_ratios(traces: dict[str, list[int]]) -> Table:
 
 
 def _tiling_time(lengths: list[int], effort: Effort) -> Table:
-    """A prompt through a small decoder, host mode, each length as it comes: time per prompt without its kernels."""
-    table = Figures("decoder on the trace's prompts, null device", "prompt", [])
-    table.headings = ("us a prompt", "tilings made", "tilings found")
-    model = prefill()
-    count = 200 if effort.is_quick else 1000
-    shapes = [max(1, n // 16) for n in lengths[:count]]
-    for label, cache_bytes in (("tiling cache off", 0), ("tiling cache on", 32 << 20)):
-        options = asc.Options(tiling_cache_bytes=cache_bytes, schedule_cache_bytes=0)
-        executable = asc.compile(model, device="cpu", mode="host", threads=1, options=options)
-        feeds = {n: {"input_ids": np.ones((1, n), np.int64)} for n in set(shapes)}
-        with executable.profile(64 << 20) as profile:
-            begin = perf_counter_ns()
-            for n in shapes:
-                executable.run(feeds[n])
-            spent = perf_counter_ns() - begin
-        stats = executable.stats()
-        made = stats["tiling_misses"] + stats["tiling_bypasses"]
-        table.rows.append((label, [spent / 1e3 / count, made, stats["tiling_hits"]]))
-        tiling_us = profile.verdict.stages.get("tiling", 0) / 1e3 / count
-        table.notes.append(f"{label}: tiling takes {tiling_us:,.1f} us a prompt")
+    """Prompts of a sixteenth of the trace's lengths through a small decoder, each new to the nodes, as they come."""
+    table = Figures("decoder over the trace's prompts", "prompt", [])
+    table.headings = ("tiling, us a prompt", "tilings made", "tilings found")
+    model = decoder()
+    shapes = [1 + n // 16 for n in lengths[: 60 if effort.is_quick else 400]]
+    past = [i.name for i in model.graph.input if i.name != "input_ids"]
+    empty = np.zeros((1, 2, 0, 16), np.float32)
+    for jit in (True, False):
+        spent = []
+        for cache_bytes in (0, 32 << 20):
+            options = asc.Options(tiling_cache_bytes=cache_bytes, schedule_cache_bytes=0, onednn=jit)
+            executable = asc.compile(model, mode="host", threads=1, options=options)
+            with executable.profile(256 << 20) as profile:
+                for n in shapes:
+                    executable.run({"input_ids": np.ones((1, n), np.int64)} | dict.fromkeys(past, empty))
+            stats = executable.stats()
+            spent.append(profile.verdict.stages.get("tiling", 0) / 1e3 / len(shapes))
+            label = f"{'with' if jit else 'without'} JIT, cache {'on' if cache_bytes else 'off'}"
+            made = stats["tiling_misses"] + stats["tiling_bypasses"]
+            table.rows.append((label, [spent[-1], made, stats["tiling_hits"]]))
+        table.notes.append(
+            f"{'with' if jit else 'without'} JIT: the cache saves {100 - 100 * spent[1] / spent[0]:.0f} %"
+        )
     return table
 
 

@@ -49,8 +49,8 @@ class Pool {
   size_t used_bytes() const { return used_bytes_; }
   size_t rounding_bytes() const { return used_bytes_ - asked_bytes_; }  // of the used ones, lost to size classes
   size_t used_blocks() const { return used_blocks_; }                   // handed out and not released
-  uint64_t allocations() const { return allocations_; }  // calls of allocate
-  uint64_t retries() const { return retries_; }          // of them, those that met exhaustion
+  uint64_t allocations() const { return allocations_; }                 // calls of allocate
+  uint64_t retries() const { return retries_; }                         // of them, those that met exhaustion
 
  private:
   // Four classes per power of two: at most 25 % of a block is lost to rounding.

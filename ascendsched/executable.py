@@ -60,6 +60,8 @@ class PlanView:
 class Run:
     """A run in flight, from `Executable.run_async`."""
 
+    __slots__ = ("_core", "_types")
+
     def __init__(self, core: _core.Run, types: list[str]) -> None:
         self._core = core
         self._types = types
@@ -280,6 +282,8 @@ def _base(name: str, before: Mapping[str, int]) -> int:
 
 
 def _by_name(where: str, arrays: Mapping[str, Any]) -> dict[str, Any]:
+    if type(arrays) is dict:
+        return arrays
     if not isinstance(arrays, Mapping):
         raise GraphError(f"[{where}] arrays by name: got {type(arrays).__name__}; pass a dict such as {{'x': x}}")
     return dict(arrays)

@@ -20,6 +20,7 @@ from ascendsched.errors import (
     WaitTimeoutError,
 )
 from ascendsched.options import Options
+from ascendsched.tune.buckets import Buckets
 
 if TYPE_CHECKING:
     from ascendsched.executable import Binding, DeviceInfo, Executable, Run, TensorInfo, compile, devices
@@ -34,6 +35,7 @@ _MODULES = dict.fromkeys(
 __all__ = [
     "AscendSchedError",
     "Binding",
+    "Buckets",
     "DeviceError",
     "DeviceInfo",
     "DeviceUnavailableError",

@@ -361,7 +361,11 @@ def build(graph: _core.Graph, setup: Setup) -> Executable:
         pipeline_workers=o.pipeline_workers,
         normalize=normalize,
     )
-    return Executable(core, setup)
+    if o.buckets is None and not o.predict:
+        return Executable(core, setup)
+    from ascendsched.tune.guided import GuidedExecutable
+
+    return GuidedExecutable(core, setup, o)
 
 
 def devices() -> list[DeviceInfo]:

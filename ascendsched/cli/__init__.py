@@ -18,7 +18,8 @@ COMMANDS = {
     "plan": "Show what a model is compiled to, and why, or whether it is supported.",
     "diagnose": "Say what bounds a recorded program, from its profile: PyTorch, Ascend or our own.",
     "memplan": "Place buffers with known lifetimes in one arena.",
-    "tools": "The tools that work on files of their own: memplan.",
+    "buckets": "Find the lengths to pad to that waste least, for a trace of requests.",
+    "tools": "The tools that work on files of their own: memplan, buckets.",
     "info": "Show what a bug report needs.",
 }
 

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from ascendsched.tune.predictors import Predictor, Signature, all_predictors
 
 MEMORY = 0.98  # what a success or failure counts for one observation later
+RECENT = 0.9  # the same, for the confidence in the whole
 SHARPNESS = 8  # weights are success rates to this power: many poor predictors do not outvote a good one
 
 
@@ -18,6 +19,10 @@ class Forecast:
     ----------
     observed, foreseen, right : int
         Signatures seen, those for which there was a prediction, and those that were predicted exactly.
+    confidence : float
+        The share of predictions that were right lately, from 0 to 1.
+    next : tuple of int, optional
+        What comes next.
     """
 
     def __init__(self, predictors: Sequence[Predictor] | None = None) -> None:
@@ -35,7 +40,7 @@ class Forecast:
         was_right = self.next == signature
         self.right += was_right
         if self.next is not None:
-            self.confidence = MEMORY * self.confidence + (1 - MEMORY) * was_right
+            self.confidence = RECENT * self.confidence + (1 - RECENT) * was_right
         for i, predictor in enumerate(self._predictors):
             if self._said[i] is not None:
                 self._rates[i] = MEMORY * self._rates[i] + (1 - MEMORY) * (self._said[i] == signature)

@@ -67,6 +67,8 @@ class SizeLearner:
     def _forget_half(self) -> None:
         """The largest length stays, however rare."""
         largest = max(self.histogram)
-        self.histogram = {length: count // 2 for length, count in self.histogram.items() if count > 1 or length == largest}
+        self.histogram = {
+            length: count // 2 for length, count in self.histogram.items() if count > 1 or length == largest
+        }
         self.histogram[largest] = max(1, self.histogram[largest])
         self._total = sum(self.histogram.values())

@@ -7,6 +7,12 @@ namespace {
 
 constexpr size_t kSightingBytes = size_t{1} << 20;  // signatures remembered per segment before they are sunk
 
+constexpr uint64_t kSampleMask = 15;  // one run in 16 of a kept schedule is timed
+
+uint64_t ns_since(uint64_t start_ticks) {
+  return static_cast<uint64_t>(static_cast<double>(now_ticks() - start_ticks) * ns_per_tick());
+}
+
 size_t extent_count(const Segment& s) {
   size_t count = 0;
   for (uint32_t n : s.extent_nodes) count += s.nodes[n].node.outputs.size();
@@ -67,6 +73,19 @@ void Level::run(RunContext& run, const std::vector<Argument>& arguments, Results
   release_frame(*run.pool);
 }
 
+std::optional<bool> Level::resolve_ahead(RunContext& run, const std::vector<Argument>& arguments) {
+  const Segment& segment = plan_->segments.front();
+  if (segments_.size() != 1 || segment.kind != SegmentKind::kTasks || segment.ends_in_sync()) return std::nullopt;
+  if (segments_[0].schedules->limit_bytes() == 0) return std::nullopt;
+  for (bool is_read : plan_->host_inputs)
+    if (is_read) return std::nullopt;
+  bind(arguments);
+  make_signature(resolver_, 0, key_);
+  if (segments_[0].schedules->find(key_)) return false;
+  keep_schedule(0, run);
+  return true;
+}
+
 void Level::bind(const std::vector<Argument>& arguments) {
   for (size_t i = 0; i < arguments.size(); ++i) {
     const ValueId v = plan_->inputs[i];
@@ -109,11 +128,17 @@ void Level::run_tasks(size_t s, RunContext& run) {
   if (!known) {
     run_node_by_node(s, run);
   } else {
+    const bool is_sampled = (run.counters->known_segments++ & kSampleMask) == 0;
+    const uint64_t start = is_sampled ? now_ticks() : 0;
     publish(known->schedule());
     if (options_.mode == Mode::kHost)
       replay(known, *this, run, state.extents.data());
     else
       LoadedSchedule::submit(std::static_pointer_cast<LoadedSchedule>(known), *this, run, state.extents.data());
+    if (is_sampled) {
+      ++run.counters->sampled_segments;
+      run.counters->sampled_segment_ns += ns_since(start);
+    }
   }
   std::vector<std::shared_ptr<const void>>& retired = resolver_.context().retired;
   run.holdings->kept.insert(run.holdings->kept.end(), retired.begin(), retired.end());
@@ -155,19 +180,22 @@ void Level::run_node_by_node(size_t s, RunContext& run) {
     run_serial(host, *this, run, segments_[s].extents.data());
   else
     pipeline_.run(host, shape, *this, run, segments_[s].extents.data());
-  const uint64_t host_ns = static_cast<uint64_t>(static_cast<double>(now_ticks() - start) * ns_per_tick());
+  const uint64_t host_ns = ns_since(start);
   key_ = key;
-  if (is_due(segments_[s], host_ns)) keep_schedule(s, run);
+  if (is_due(segments_[s], host_ns, *run.counters)) keep_schedule(s, run);
 }
+
 PipelineShape Level::pipeline_shape(const HostSegment& segment, const RunContext& run) const {
   if (run.is_inline || options_.pipeline_workers == 0) return PipelineShape::kSerial;
   if (options_.pipeline_workers > 0) return PipelineShape::kThreeStages;
   return choose_pipeline(segment.costs, options_.cpus).shape;
 }
 
-bool Level::is_due(SegmentState& state, uint64_t host_ns) {
+bool Level::is_due(SegmentState& state, uint64_t host_ns, RunCounters& counters) {
   if (state.schedules->limit_bytes() == 0) return false;
   const std::shared_ptr<Sighting> seen = state.sightings->find(key_);
+  ++(seen ? counters.repeat_segments : counters.first_segments);
+  (seen ? counters.repeat_segment_ns : counters.first_segment_ns) += host_ns;
   if (!seen) {
     state.sightings->insert(key_, std::make_shared<Sighting>(), sizeof(Sighting));
     return false;
@@ -189,7 +217,7 @@ std::shared_ptr<BoundSchedule> Level::keep_schedule(size_t s, RunContext& run) {
   else
     kept = std::make_shared<LoadedSchedule>(std::move(schedule), *plan_, s, device_);
   state.schedules->insert(key_, kept, kept->bytes());
-  state.keep_ns = static_cast<uint64_t>(static_cast<double>(now_ticks() - start) * ns_per_tick());
+  state.keep_ns = ns_since(start);
   ++run.counters->loads;
   run.counters->load_ns += state.keep_ns;
   run.counters->arena_planned_bytes += kept->schedule().arena_bytes;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "host/pipeline.h"
@@ -50,6 +51,10 @@ class Level : public Frame {
   // released, tasks launched before keep running.
   void run(RunContext& run, const std::vector<Argument>& arguments, Results& results);
 
+  // Makes the schedule for arguments of which only the shapes are given, and keeps it; nothing executes. True: made;
+  // false: it was there; none: it takes contents, several segments or a cache that is off. Throws what a stage throws.
+  std::optional<bool> resolve_ahead(RunContext& run, const std::vector<Argument>& arguments);
+
   // Valid after run.
   const Shape& output_shape(size_t i) const { return resolver_.shape(plan_->outputs[i]); }
   const std::shared_ptr<const HostTensor>& host_output(size_t i) const {
@@ -94,7 +99,7 @@ class Level : public Frame {
   void bind(const std::vector<Argument>& arguments);
   void run_tasks(size_t s, RunContext& run);
   std::shared_ptr<BoundSchedule> find_schedule(size_t s, RunContext& run);
-  bool is_due(SegmentState& state, uint64_t host_ns);
+  bool is_due(SegmentState& state, uint64_t host_ns, RunCounters& counters);
   std::shared_ptr<BoundSchedule> keep_schedule(size_t s, RunContext& run);
   void run_node_by_node(size_t s, RunContext& run);
   PipelineShape pipeline_shape(const HostSegment& segment, const RunContext& run) const;

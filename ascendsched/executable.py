@@ -231,8 +231,12 @@ class Executable:
         store.save(self._core, self._setup, path)
 
     def explain(self) -> str:
-        """Why the whole and each node run as they do."""
-        return self._core.explain()
+        """Why the whole and each node run as they do, and what the other ways would cost as far as it was measured."""
+        from ascendsched.tune.evidence import explain_choice
+
+        options = self._setup.options or from_environment()
+        is_static = not self._core.dynamic_reasons
+        return self._core.explain() + explain_choice(self.stats(), is_static, self.mode, options.schedule_cache_bytes)
 
     def stats(self) -> dict[str, int]:
         """Counters since compilation: runs, launches, cache hits and misses, bytes."""

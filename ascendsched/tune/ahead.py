@@ -165,15 +165,16 @@ class Ahead:
         """How good the forecast is, and what it led to."""
         if not self._is_possible:
             return (
-                "prediction is off: nothing can be resolved ahead where contents of inputs, sync points or control flow "
-                "decide on the schedule, or where the schedule cache is off\n"
+                "prediction is off: nothing can be resolved ahead where contents of inputs, sync points or control\n"
+                "flow decide on the schedule, or where the schedule cache is off\n"
             )
         c = self.stats()
         best = ", ".join(f"{name} {rate:.0%}" for name, rate in _best(self._forecast.rates()))
         return (
             f"prediction: {c['predict_right']} of {c['predict_runs']} signatures right, {c['predict_foreseen']} "
             f"foreseen ({best}); {c['ahead_resolved']} resolved ahead in {c['ahead_ns'] / 1e6:.1f} ms, "
-            f"{c['ahead_used']} used, {c['ahead_wasted']} wasted; not tried: {c['ahead_no_slack']} without slack, {c['ahead_unsure']} unsure\n"
+            f"{c['ahead_used']} used, {c['ahead_wasted']} wasted; not tried: {c['ahead_no_slack']} without slack, "
+            f"{c['ahead_unsure']} unsure\n"
         )
 
 

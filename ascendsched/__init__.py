@@ -20,17 +20,23 @@ from ascendsched.errors import (
     WaitTimeoutError,
 )
 from ascendsched.options import Options
-from ascendsched.tune.buckets import Buckets
+from ascendsched.tuning.buckets import Buckets
 
 if TYPE_CHECKING:
     from ascendsched.executable import Binding, DeviceInfo, Executable, Run, TensorInfo, compile, devices
     from ascendsched.graph import Graph, Tensor
     from ascendsched.store import load
+    from ascendsched.tuning.tuner import tune
 
 # What needs the compiled core is loaded when first used: the readers of profiles work without it.
 _MODULES = dict.fromkeys(
     ["Binding", "DeviceInfo", "Executable", "Run", "TensorInfo", "compile", "devices"], "ascendsched.executable"
-) | {"Graph": "ascendsched.graph", "Tensor": "ascendsched.graph", "load": "ascendsched.store"}
+) | {
+    "Graph": "ascendsched.graph",
+    "Tensor": "ascendsched.graph",
+    "load": "ascendsched.store",
+    "tune": "ascendsched.tuning.tuner",
+}
 
 __all__ = [
     "AscendSchedError",
@@ -55,6 +61,7 @@ __all__ = [
     "compile",
     "devices",
     "load",
+    "tune",
 ]
 
 

@@ -232,7 +232,7 @@ class Executable:
 
     def explain(self) -> str:
         """Why the whole and each node run as they do, and what the other ways would cost as far as it was measured."""
-        from ascendsched.tune.evidence import explain_choice
+        from ascendsched.tuning.evidence import explain_choice
 
         options = self._setup.options or from_environment()
         is_static = not self._core.dynamic_reasons
@@ -309,7 +309,7 @@ def compile(
     device: str = "cpu",
     mode: str = "auto",
     threads: int | None = None,
-    options: Options | None = None,
+    options: Options | str | os.PathLike[str] | None = None,
 ) -> Executable:
     """Compiles a model for a device.
 
@@ -326,7 +326,8 @@ def compile(
     threads
         Bound of the threads that kernels may use; default: the CPUs that this process may use.
     options
-        Further settings; default: `Options` changed by ``ASCENDSCHED_*`` variables.
+        Further settings; default: `Options` changed by ``ASCENDSCHED_*`` variables. A path: settings of
+        ``ascendsched tune``, whose mode and threads hold too unless others are given.
 
     Raises
     ------
@@ -337,6 +338,12 @@ def compile(
     DeviceUnavailableError
         For an unknown device.
     """
+    if isinstance(options, (str, os.PathLike)):
+        from ascendsched.tuning.settings import read_settings
+
+        tuned = read_settings(options)
+        mode = tuned.mode if mode == "auto" else mode
+        threads, options = tuned.threads if threads is None else threads, tuned.options
     _check_names(device, mode, options)
     files: dict[Path, os.stat_result] = {}
     if isinstance(model, Graph):
@@ -367,7 +374,7 @@ def build(graph: _core.Graph, setup: Setup) -> Executable:
     )
     if o.buckets is None and not o.predict:
         return Executable(core, setup)
-    from ascendsched.tune.guided import GuidedExecutable
+    from ascendsched.tuning.guided import GuidedExecutable
 
     return GuidedExecutable(core, setup, o)
 

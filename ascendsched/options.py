@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ascendsched.errors import PlanError
-from ascendsched.tune.buckets import Buckets
+from ascendsched.tuning.buckets import Buckets
 
 _PREFIX = "ASCENDSCHED_"
 

@@ -20,8 +20,8 @@ def command(trace: str, max_count: int, as_json: bool) -> None:
 
     Example: ascendsched buckets azure_code_2023.csv --max-count 12
     """
-    from ascendsched.tune.bucket_report import compare_buckets
-    from ascendsched.tune.requests import read_requests
+    from ascendsched.tuning.bucket_report import compare_buckets
+    from ascendsched.tuning.requests import read_requests
 
     with progress(quiet=as_json) as show:
         show(f"reading {trace}")

@@ -11,8 +11,8 @@ from collections import OrderedDict
 
 from ascendsched.errors import AscendSchedError
 from ascendsched.native import core as _core
-from ascendsched.tune.forecast import Forecast
-from ascendsched.tune.predictors import Signature
+from ascendsched.tuning.forecast import Forecast
+from ascendsched.tuning.predictors import Signature
 
 Shapes = tuple[tuple[int, ...], ...]
 

@@ -6,7 +6,7 @@ import heapq
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from ascendsched.tune.requests import Request
+from ascendsched.tuning.requests import Request
 
 MAX_BATCH = 256
 STEP_S = 0.030

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 
-from ascendsched.tune.predictors import Predictor, Signature, all_predictors
+from ascendsched.tuning.predictors import Predictor, Signature, all_predictors
 
 MEMORY = 0.98  # what a success or failure counts for one observation later
 RECENT = 0.9  # the same, for the confidence in the whole

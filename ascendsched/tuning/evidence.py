@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ascendsched.tune.choice import HOST_SERIAL, SEGMENT_MIX, SHAPE_SINK, SINK, Choice, Evidence, choose
+from ascendsched.tuning.choice import HOST_SERIAL, SEGMENT_MIX, SHAPE_SINK, SINK, Choice, Evidence, choose
 
 
 def evidence_of(stats: Mapping[str, int], is_static: bool, budget_bytes: int, cpus: int = 1) -> Evidence:

@@ -12,9 +12,9 @@ import numpy as np
 
 from ascendsched.arrays import normalize, numpy_dtype
 from ascendsched.errors import GraphError, PlanError
-from ascendsched.tune.buckets import Buckets
-from ascendsched.tune.learner import SizeLearner
-from ascendsched.tune.partition import size_for
+from ascendsched.tuning.buckets import Buckets
+from ascendsched.tuning.learner import SizeLearner
+from ascendsched.tuning.partition import size_for
 
 if TYPE_CHECKING:
     from ascendsched.executable import TensorInfo

@@ -6,6 +6,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 STAY_GAIN = 0.10  # of its cost that another way must save before a working one is left
+MAX_TILING = 4.0  # times what loading takes that making the tilings of a new signature may take
 HAND_OVER_NS = 3000.0  # between two stages of a pipeline, per batch of nodes
 
 SINK = "sink"
@@ -184,8 +185,13 @@ def _sink(e: Evidence) -> Alternative:
         return Alternative(SINK, None, "not measured yet")
     if e.is_static:
         return Alternative(SINK, sunk + load / max(1, e.runs), f"loaded once, spread over {e.runs} runs")
-    missing = e.new_share + (1 - e.new_share) * (1 - _fit(e))
-    return Alternative(SINK, sunk + missing * load, f"every new signature is loaded at once: {missing:.0%} of the runs")
+    dropped = (1 - e.new_share) * (1 - _fit(e))
+    # Loads are measured where they came, in auto after a run node by node had made the tilings.
+    known = e.first_ns is not None and e.repeat_ns is not None
+    tilings = max(0.0, (e.first_ns or 0.0) - (e.repeat_ns or 0.0)) if known else 0.0
+    tilings = min(tilings, MAX_TILING * load)  # new shapes may just be larger ones
+    cost = sunk + e.new_share * (load + tilings) + dropped * load
+    return Alternative(SINK, cost, f"every new signature is loaded at once: {e.new_share + dropped:.0%} of the runs")
 
 
 def _host_serial(e: Evidence) -> Alternative:

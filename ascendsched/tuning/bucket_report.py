@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ascendsched.tune.learner import SizeLearner
-from ascendsched.tune.partition import best_sizes, padding_of, size_for
+from ascendsched.tuning.learner import SizeLearner
+from ascendsched.tuning.partition import best_sizes, padding_of, size_for
 
 
 @dataclass(frozen=True)

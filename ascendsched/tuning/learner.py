@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import insort
 
-from ascendsched.tune.partition import best_sizes, padding_of
+from ascendsched.tuning.partition import best_sizes, padding_of
 
 MAX_BINS = 512  # distinct lengths remembered; beyond them neighbours share a bin
 WINDOW = 8192  # lengths remembered; then the old ones count half

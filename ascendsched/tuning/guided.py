@@ -12,8 +12,8 @@ from ascendsched.executable import Executable, Run
 from ascendsched.native import core as _core
 from ascendsched.options import Options
 from ascendsched.setup import Setup
-from ascendsched.tune.ahead import Ahead
-from ascendsched.tune.padding import Padded, Padding
+from ascendsched.tuning.ahead import Ahead
+from ascendsched.tuning.padding import Padded, Padding
 
 Array = np.ndarray[Any, Any]
 Arrays = dict[str, Array]

@@ -137,7 +137,7 @@ def tune(
     verdict = _profile(first, bench.feeds)
     best, trials = base, []
     for what, candidate in _candidates(base, verdict.split(":")[0], buckets, bench, forbid):
-        if time.perf_counter() - start > budget_s * (1 - 1 / TRIALS):
+        if trials and time.perf_counter() - start > budget_s * (1 - 1 / TRIALS):
             break
         show(f"trying {what}")
         trial, settings = bench.attempt(what, best, candidate)
@@ -251,6 +251,8 @@ def _candidates(
     base: Settings, verdict: str, buckets: Buckets | None, bench: _Bench, forbid: Collection[str]
 ) -> Iterator[tuple[str, _Change]]:
     """What to try, the most promising first: threads where kernels decide, else the ways of scheduling."""
+    if buckets is not None:  # somebody took the trouble to declare them
+        yield "buckets", partial(_with_options, buckets=buckets)
     most = base.threads or 1
     threads = [(f"threads={n}", partial(replace, threads=n)) for n in sorted({1, most // 2} - {0, most})]
     if verdict == "device_bound":
@@ -258,8 +260,6 @@ def _candidates(
     for mode in ("sink", "host"):
         if mode not in forbid:
             yield f"mode={mode}", partial(replace, mode=mode)
-    if buckets is not None:
-        yield "buckets", partial(_with_options, buckets=buckets)
     for name in ("schedule_cache_bytes", "tiling_cache_bytes"):
         if _overflows(bench, base, name):
             larger = getattr(base.options, name) * CACHE_FACTOR

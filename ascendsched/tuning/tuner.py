@@ -135,7 +135,8 @@ def tune(
     bench.feeds = make_feeds(first, wanted, budget_s / TRIALS)
     show("profiling")
     verdict = _profile(first, bench.feeds)
-    best, trials = base, []
+    best = base
+    trials: list[Trial] = []
     for what, candidate in _candidates(base, verdict.split(":")[0], buckets, bench, forbid):
         if trials and time.perf_counter() - start > budget_s * (1 - 1 / TRIALS):
             break

@@ -32,7 +32,7 @@ def traces() -> Iterator[tuple[str, list[Request]]]:
     for path in found:
         yield path.stem, read_requests(path)
     if not found:
-        chance = random.Random(0)
+        chance = random.Random(0)  # noqa: S311
         times = sorted(chance.uniform(0, 300) for _ in range(400))
         yield "made", [Request(at, chance.randrange(3, 7000), chance.randrange(2, 100)) for at in times]
 
@@ -72,7 +72,7 @@ def sequences(runs: int) -> Iterator[Sequence]:
 
 def adversarial(model: Any, runs: int) -> Iterator[Sequence]:
     """Every shape new; two working sets in turn; a burst, then silence."""
-    chance = random.Random(0)
+    chance = random.Random(0)  # noqa: S311
     new = chance.sample(range(1, 8 * runs), runs)
     yield Sequence("every shape new", model, [decode_feeds(model, 1, n) for n in new])
     sets = [chance.sample(range(1, 200), 5), chance.sample(range(200, 400), 5)]

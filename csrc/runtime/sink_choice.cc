@@ -25,7 +25,8 @@ bool SinkChoice::is_due_after(const Key& key, uint64_t host_ns) {
   const std::shared_ptr<Sighting> seen = sightings_.find(key);
   was_first_ = !seen;
   if (!seen) {
-    note_new(key)->first_ns = host_ns_ = host_ns;
+    if (sighted_ > 0) host_ns_ = host_ns;  // the first run of all takes longer than others
+    note_new(key)->first_ns = host_ns;
     return false;
   }
   seen->repeat_ns += host_ns;

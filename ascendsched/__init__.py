@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from ascendsched.executable import Binding, DeviceInfo, Executable, Run, TensorInfo, compile, devices
     from ascendsched.graph import Graph, Tensor
     from ascendsched.store import load
+    from ascendsched.tuning.governor import Governor
     from ascendsched.tuning.tuner import tune
 
 # What needs the compiled core is loaded when first used: the readers of profiles work without it.
@@ -36,6 +37,7 @@ _MODULES = dict.fromkeys(
     "Tensor": "ascendsched.graph",
     "load": "ascendsched.store",
     "tune": "ascendsched.tuning.tuner",
+    "Governor": "ascendsched.tuning.governor",
 }
 
 __all__ = [
@@ -46,6 +48,7 @@ __all__ = [
     "DeviceInfo",
     "DeviceUnavailableError",
     "Executable",
+    "Governor",
     "Graph",
     "GraphError",
     "Options",

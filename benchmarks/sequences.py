@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import importlib
+import importlib.metadata
 import os
 import random
+import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
+import ascendsched as asc
 from ascendsched.demo.models import decoder, resnet18
 from ascendsched.tuning.batching import decode_steps
 from ascendsched.tuning.requests import Request, read_requests
 
 TRACES = Path(os.environ.get("LLM_TRACES", Path(__file__).resolve().parents[2] / "shared" / "data" / "llm_traces"))
+SLOW_S = 0.03  # a run of a model that takes longer is no question of scheduling
 Feeds = dict[str, np.ndarray[Any, Any]]
 
 
@@ -68,6 +74,27 @@ def sequences(runs: int) -> Iterator[Sequence]:
     fixed = [{"x": np.ones((1, 3, 32, 32), np.float32)}] * runs
     yield Sequence("ResNet-18, static", image, fixed)
     yield from adversarial(small, runs)
+    yield from catalogue(runs)
+
+
+def catalogue(runs: int) -> Iterator[Sequence]:
+    """Models of the shared catalogue that are here and supported, each on its own inputs in turn."""
+    folder = TRACES.parents[1] / "models"
+    if not (folder / "catalog.py").is_file():
+        return
+    sys.path.insert(0, str(folder))
+    catalog = importlib.import_module("catalog")
+    for name in catalog.names():
+        try:
+            path, feeds = catalog.load(name)
+            exe = asc.compile(path, threads=1)
+            start = time.perf_counter()
+            for feed in feeds:
+                exe.run(feed)
+        except (FileNotFoundError, ImportError, importlib.metadata.PackageNotFoundError, asc.AscendSchedError):
+            continue
+        if (time.perf_counter() - start) / len(feeds) < SLOW_S:
+            yield Sequence(name, path, [feeds[i % len(feeds)] for i in range(runs)])
 
 
 def adversarial(model: Any, runs: int) -> Iterator[Sequence]:

@@ -233,8 +233,12 @@ class Executable:
         store.save(self._core, self._setup, path)
 
     def explain(self) -> str:
-        """Why the whole and each node run as they do."""
-        return self._core.explain()
+        """Why the whole and each node run as they do, and what the other ways would cost as far as it was measured."""
+        from ascendsched.tuning.evidence import explain_choice
+
+        options = self._setup.options or from_environment()
+        is_static = not self._core.dynamic_reasons
+        return self._core.explain() + explain_choice(self.stats(), is_static, self.mode, options.schedule_cache_bytes)
 
     def stats(self) -> dict[str, int]:
         """Counters since compilation: runs, launches, cache hits and misses, bytes."""
@@ -316,7 +320,7 @@ def compile(
     device: str = "cpu",
     mode: str = "auto",
     threads: int | None = None,
-    options: Options | None = None,
+    options: Options | str | os.PathLike[str] | None = None,
 ) -> Executable:
     """Compiles a model for a device.
 
@@ -333,7 +337,8 @@ def compile(
     threads
         Bound of the threads that kernels may use; default: the CPUs that this process may use.
     options
-        Further settings; default: `Options` changed by ``ASCENDSCHED_*`` variables.
+        Further settings; default: `Options` changed by ``ASCENDSCHED_*`` variables. A path: settings of
+        ``ascendsched tune``, whose mode and threads hold too unless others are given.
 
     Raises
     ------
@@ -344,6 +349,12 @@ def compile(
     DeviceUnavailableError
         For an unknown device.
     """
+    if isinstance(options, (str, os.PathLike)):
+        from ascendsched.tuning.settings import read_settings
+
+        tuned = read_settings(options)
+        mode = tuned.mode if mode == "auto" else mode
+        threads, options = tuned.threads if threads is None else threads, tuned.options
     _check_names(device, mode, options)
     files: dict[Path, os.stat_result] = {}
     if isinstance(model, Graph):
@@ -372,7 +383,11 @@ def build(graph: _core.Graph, setup: Setup) -> Executable:
         pipeline_workers=o.pipeline_workers,
         normalize=normalize,
     )
-    return Executable(core, setup)
+    if o.buckets is None and not o.predict:
+        return Executable(core, setup)
+    from ascendsched.tuning.guided import GuidedExecutable
+
+    return GuidedExecutable(core, setup, o)
 
 
 def devices() -> list[DeviceInfo]:

@@ -12,7 +12,7 @@ import logging
 import os
 import struct
 import tempfile
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -21,7 +21,7 @@ from ascendsched.errors import AscendSchedError, GraphError, PlanError, Unsuppor
 from ascendsched.executable import Executable, build, compile
 from ascendsched.graph import Graph
 from ascendsched.native import core as _core
-from ascendsched.options import Options
+from ascendsched.options import Options, options_from
 from ascendsched.setup import Setup, SourceFile
 from ascendsched.warmup import check_shapes, recent_shapes, warm_again
 
@@ -62,8 +62,7 @@ class _Saved:
         """The settings; options that this version does not know are left out."""
         options = self.meta["options"]
         if options is not None:
-            known = {field.name for field in fields(Options)}
-            options = Options(**{key: value for key, value in options.items() if key in known})
+            options = options_from(options)
         return Setup(self.meta["device"], self.meta["mode"], self.meta["threads"], options, self.files(None) or ())
 
     def model_path(self) -> Path | None:

@@ -102,33 +102,10 @@ def _scaled_product(
 
 
 def dynamic_quantize_lstm(node: NodeDef, ctx: AdapterContext) -> list[NodeDef]:
-    """com.microsoft: an LSTM whose weights are stored as integers, (directions, in, 4 hidden).
-
-    The weights are converted to float32 once. The input, and the state at each step, are rounded to the 256 values of
-    a dynamic quantisation, which is what such models are tuned for.
-    """
+    """com.microsoft: an LSTM whose weights are stored as integers, (directions, in, 4 hidden)."""
     r = Replacement(node, ctx)
-    inputs = [*node.inputs, *[""] * (12 - len(node.inputs))]
-    w_scale, w_zero, r_scale, r_zero = inputs[8:12]
-    weights = [
-        r.make("Transpose", _dequantized(r, values, scale, zero), perm=[0, 2, 1])
-        for values, scale, zero in ((inputs[1], w_scale, w_zero), (inputs[2], r_scale, r_zero))
-    ]
-    rounded = r.make("DequantizeLinear", *_dynamic(r, inputs[0]))
-    r.make_several("LSTM", [rounded, *weights, *inputs[3:8]], node.outputs, **node.attributes, rounds_state=1)
+    r.make_several("DynamicQuantizeLSTM", node.inputs, node.outputs, **node.attributes)
     return r.nodes
-
-
-def _dequantized(r: Replacement, values: str, scale: str, zero: str) -> str:
-    """Scale and zero point are (directions) or (directions, columns)."""
-    directions = r.dim(values, 0)
-    two = r.make("Concat", directions, r.constant([-1]), axis=0)
-    scales = r.make("Unsqueeze", r.make("Reshape", scale, two), r.constant([1]))
-    wide = r.make("Cast", values, to=_INT32)
-    if zero:
-        zeros = r.make("Cast", r.make("Unsqueeze", r.make("Reshape", zero, two), r.constant([1])), to=_INT32)
-        wide = r.make("Sub", wide, zeros)
-    return r.make("Mul", r.make("Cast", wide, to=_FLOAT), scales)
 
 
 def q_linear(op: str, count: int) -> Callable[[NodeDef, AdapterContext], list[NodeDef]]:

@@ -162,11 +162,6 @@ struct DynamicTiling : TilingOf<DynamicTiling> {
   int64_t count = 0;
 };
 
-struct ByteScale {
-  float scale;
-  uint8_t zero;
-};
-
 // The range holds zero; NaN gives what it gives.
 ByteScale find_byte_scale(const float* x, int64_t n) {
   const VecTable& v = vec_table();
@@ -179,10 +174,9 @@ ByteScale find_byte_scale(const float* x, int64_t n) {
 Status launch_dynamic_quantize(const Task& task, void* const* slots, Worker&) {
   const int64_t n = static_cast<const DynamicTiling*>(task.tiling)->count;
   const float* x = task.input<float>(slots, 0);
-  const auto [scale, zero] = find_byte_scale(x, n);
+  const auto [scale, zero] = quantize_bytes(x, n, task.output<uint8_t>(slots, 0));
   *task.output<float>(slots, 1) = scale;
   *task.output<uint8_t>(slots, 2) = zero;
-  quantize_run(x, &scale, static_cast<float>(zero), task.output<uint8_t>(slots, 0), n);
   return Status::kOk;
 }
 
@@ -194,11 +188,10 @@ std::shared_ptr<const Tiling> tile_dynamic_quantize(const TilingContext& ctx) {
 
 }  // namespace
 
-void round_to_bytes(const float* x, int64_t n, float* y) {
-  const auto [scale, zero] = find_byte_scale(x, n);
-  const auto count = static_cast<size_t>(n);
-  quantize_floats<uint8_t>(x, &scale, 0, static_cast<float>(zero), y, n);
-  vec_table().scale_shift(y, y, count, scale, -static_cast<float>(zero) * scale);
+ByteScale quantize_bytes(const float* x, int64_t n, uint8_t* y) {
+  const ByteScale q = find_byte_scale(x, n);
+  quantize_run(x, &q.scale, static_cast<float>(q.zero), y, n);
+  return q;
 }
 
 }  // namespace cpu
@@ -208,6 +201,7 @@ void register_quantize_kernels(KernelRegistry& registry) {
   registry.add("DequantizeLinear", kIntegers, cpu::tile_dequantize);
   registry.add("DynamicQuantizeLinear", DType::kFloat32, cpu::tile_dynamic_quantize);
   cpu::register_matmul_integer(registry);
+  cpu::register_quantized_lstm(registry);
 }
 
 }  // namespace asc

@@ -27,31 +27,25 @@ void for_each_run(const ScaleBlocks& b, Row row) {
 
 constexpr int64_t kRun = 512;  // elements of the buffers on the stack
 
-// y = x / scale, rounded and shifted, inside the range of Q but still floats; NaN becomes the lowest value. A scale for
-// each element where `scale_step` is 1. y may be x.
-template <typename Q>
-void quantize_floats(const float* x, const float* scale, int scale_step, float zero, float* y, int64_t n) {
-  constexpr float kLow = std::numeric_limits<Q>::lowest(), kHigh = std::numeric_limits<Q>::max();
-  const VecTable& v = vec_table();
-  const auto count = static_cast<size_t>(n);
-  (scale_step == 1 ? v.div.vv : v.div.vs)(x, scale, y, count);
-  v.round(y, y, count);
-  if (zero != 0) v.scale_shift(y, y, count, 1.0f, zero);
-#pragma omp simd
-  for (int64_t i = 0; i < n; ++i) {
-    const float z = y[i] > kLow ? y[i] : kLow;
-    y[i] = z < kHigh ? z : kHigh;
-  }
-}
-
+// y = x / scale, rounded and shifted, inside the range of Q; NaN becomes the lowest value.
 template <typename Q>
 void quantize_run(const float* x, const float* scale, float zero, Q* y, int64_t n) {
-  float buffer[kRun];
-  for (int64_t i = 0; i < n; i += kRun) {
-    const int64_t count = std::min(kRun, n - i);
-    quantize_floats<Q>(x + i, scale, 0, zero, buffer, count);
+  constexpr float kLow = std::numeric_limits<Q>::lowest(), kHigh = std::numeric_limits<Q>::max();
+  const VecTable& v = vec_table();
+  if constexpr (sizeof(Q) == 1) {
+    v.quantize_bytes(x, reinterpret_cast<uint8_t*>(y), static_cast<size_t>(n), *scale, zero, kLow);
+  } else {
+    float buffer[kRun];
+    for (int64_t i = 0; i < n; i += kRun) {
+      const int64_t count = std::min(kRun, n - i);
+      v.div.vs(x + i, scale, buffer, static_cast<size_t>(count));
+      v.round(buffer, buffer, static_cast<size_t>(count));
 #pragma omp simd
-    for (int64_t j = 0; j < count; ++j) y[i + j] = static_cast<Q>(static_cast<int32_t>(buffer[j]));
+      for (int64_t j = 0; j < count; ++j) {
+        const float z = buffer[j] + zero > kLow ? buffer[j] + zero : kLow;
+        y[i + j] = static_cast<Q>(static_cast<int32_t>(z < kHigh ? z : kHigh));
+      }
+    }
   }
 }
 

@@ -15,6 +15,7 @@ enum Input { kX, kW, kR, kBias, kLengths, kInitialState };
 struct GruTiling : TilingOf<GruTiling> {
   Recurrence r;
   StepWeights input, gates, candidates;
+  size_t scratch_bytes = 0;          // of a direction
   bool resets_after_linear = false;  // linear_before_reset
   float clip = 0;                    // bound of what enters activations; 0: none
   Activation gate[2], candidate[2];  // by direction
@@ -146,9 +147,10 @@ Status launch_gru(const Task& task, void* const* slots, Worker& worker) {
   const auto& t = *static_cast<const GruTiling*>(task.tiling);
   const Status status = check_lengths(t.r, optional_input<int32_t>(task, slots, kLengths), worker);
   if (status != Status::kOk) return status;
-  Cutter cutter(task.workspace(slots));
-  const Scratch s(t, t.packed_bytes == 0, cutter);
-  for (int d = 0; d < t.r.directions; ++d) {
+  auto* workspace = static_cast<char*>(task.workspace(slots));
+  for_each_direction(t.r, [&](int d, int64_t number) {
+    Cutter cutter(workspace + static_cast<size_t>(number) * t.scratch_bytes);
+    const Scratch s(t, t.packed_bytes == 0, cutter);
     const float* weights = s.weights;
     if (t.packed_bytes > 0)
       weights = static_cast<const float*>(task.packed(slots)) + d * t.weight_elements();
@@ -156,7 +158,7 @@ Status launch_gru(const Task& task, void* const* slots, Worker& worker) {
       pack_direction(t, d, task.input<float>(slots, kW), task.input<float>(slots, kR), s.weights);
     GruPass(task, slots, t, s, d, weights).run();
     if (task.has_output(slots, 1)) store_state(t.r, d, s.state, task.output<float>(slots, 1));
-  }
+  });
   return Status::kOk;
 }
 
@@ -186,7 +188,8 @@ std::shared_ptr<const Tiling> tile_gru(const TilingContext& ctx) {
   }
   Cutter cutter(nullptr);
   const Scratch scratch(*t, !packs, cutter);
-  t->workspace_bytes = cutter.used();
+  t->scratch_bytes = cutter.used();
+  t->workspace_bytes = static_cast<size_t>(r.scratches()) * t->scratch_bytes;
   return t;
 }
 

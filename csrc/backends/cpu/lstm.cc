@@ -10,6 +10,7 @@ namespace {
 struct LstmTiling : TilingOf<LstmTiling> {
   LstmPlan plan;
   StepWeights input, state;
+  size_t scratch_bytes = 0;  // of a direction
   int64_t weight_elements() const { return input.elements() + state.elements(); }
 };
 
@@ -42,17 +43,18 @@ Status launch_lstm(const Task& task, void* const* slots, Worker& worker) {
   const auto& t = *static_cast<const LstmTiling*>(task.tiling);
   const Status status = check_lengths(t.plan.r, optional_input<int32_t>(task, slots, kLstmLengths), worker);
   if (status != Status::kOk) return status;
-  Cutter cutter(task.workspace(slots));
-  const LstmScratch<float> scratch(t.plan, cutter);
-  auto* own_weights = cutter.take<float>(t.packed_bytes ? 0 : t.weight_elements());
-  for (int d = 0; d < t.plan.r.directions; ++d) {
+  auto* workspace = static_cast<char*>(task.workspace(slots));
+  for_each_direction(t.plan.r, [&](int d, int64_t number) {
+    Cutter cutter(workspace + static_cast<size_t>(number) * t.scratch_bytes);
+    const LstmScratch<float> scratch(t.plan, cutter);
+    auto* own_weights = cutter.take<float>(t.packed_bytes ? 0 : t.weight_elements());
     const float* weights = own_weights;
     if (t.packed_bytes)
       weights = static_cast<const float*>(task.packed(slots)) + d * t.weight_elements();
     else
       pack_direction(t, d, task.input<float>(slots, kLstmW), task.input<float>(slots, kLstmR), own_weights);
     run_lstm(task, slots, t.plan, scratch, d, task.input<float>(slots, kLstmX), FloatWeights{t, weights});
-  }
+  });
   return Status::kOk;
 }
 
@@ -73,7 +75,8 @@ std::shared_ptr<const Tiling> tile_lstm(const TilingContext& ctx) {
   Cutter cutter(nullptr);
   const LstmScratch<float> scratch(t->plan, cutter);
   cutter.take<float>(packs ? 0 : t->weight_elements());
-  t->workspace_bytes = cutter.used();
+  t->scratch_bytes = cutter.used();
+  t->workspace_bytes = static_cast<size_t>(r.scratches()) * t->scratch_bytes;
   return t;
 }
 

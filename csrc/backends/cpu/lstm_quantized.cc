@@ -17,6 +17,7 @@ struct QuantizedTiling : TilingOf<QuantizedTiling> {
   uint64_t given = 0;                 // bit i: input i is given
   int64_t w_scales = 1, w_zeros = 1;  // of each direction: one, or one for each column
   int64_t r_scales = 1, r_zeros = 1;
+  size_t scratch_bytes = 0;  // of a direction
   bool has(int i) const { return (given >> i) & 1u; }
 };
 
@@ -67,15 +68,15 @@ void pack_weights(const Tiling& tiling, const void* const* inputs, void* packed)
     pack_direction(t, d, inputs, static_cast<char*>(packed) + static_cast<size_t>(d) * direction_bytes(t));
 }
 
+// The workspace of a direction.
 struct Scratch {
   Scratch(const QuantizedTiling& t, bool needs_weights, Cutter& c)
       : pass(t.plan, c),
-        x(c.take<uint8_t>(t.plan.r.steps * t.plan.r.batch * t.plan.r.in)),
         state(c.take<uint8_t>(t.plan.r.batch * t.plan.r.hidden)),
         row_sums(c.take<int32_t>(t.plan.r.chunk * t.plan.r.batch)),
         weights(c.take<char>(needs_weights ? static_cast<int64_t>(direction_bytes(t)) : 0)) {}
   LstmScratch<uint8_t> pass;
-  uint8_t *x, *state;
+  uint8_t* state;
   int32_t* row_sums;
   char* weights;
 };
@@ -129,18 +130,22 @@ Status launch_quantized(const Task& task, void* const* slots, Worker& worker) {
   const Status status = check_lengths(r, optional_input<int32_t>(task, slots, kLstmLengths), worker);
   if (status != Status::kOk) return status;
   Cutter cutter(task.workspace(slots));
-  const Scratch s(t, t.packed_bytes == 0, cutter);
-  const ByteScale q = quantize_bytes(task.input<float>(slots, kLstmX), r.steps * r.batch * r.in, s.x);
+  const int64_t count = r.steps * r.batch * r.in;
+  auto* x = cutter.take<uint8_t>(count);
+  auto* scratches = cutter.take<char>(0);
+  const ByteScale q = quantize_bytes(task.input<float>(slots, kLstmX), count, x);
   const void* inputs[kRZero + 1] = {};
   for (int i : kWeightInputs) inputs[i] = optional_input<char>(task, slots, i);
-  for (int d = 0; d < r.directions; ++d) {
+  for_each_direction(r, [&](int d, int64_t number) {
+    Cutter own(scratches + static_cast<size_t>(number) * t.scratch_bytes);
+    const Scratch s(t, t.packed_bytes == 0, own);
     const char* packed = s.weights;
     if (t.packed_bytes)
       packed = static_cast<const char*>(task.packed(slots)) + static_cast<size_t>(d) * direction_bytes(t);
     else
       pack_direction(t, d, inputs, s.weights);
-    run_lstm(task, slots, t.plan, s.pass, d, static_cast<const uint8_t*>(s.x), ByteWeights(t, packed, s, q));
-  }
+    run_lstm(task, slots, t.plan, s.pass, d, static_cast<const uint8_t*>(x), ByteWeights(t, packed, s, q));
+  });
   return Status::kOk;
 }
 
@@ -167,7 +172,9 @@ std::shared_ptr<const Tiling> tile_quantized(const TilingContext& ctx) {
   }
   Cutter cutter(nullptr);
   const Scratch scratch(*t, !packs, cutter);
-  t->workspace_bytes = cutter.used();
+  t->scratch_bytes = cutter.used();
+  t->workspace_bytes =
+      round_up(static_cast<size_t>(r.steps * r.batch * r.in)) + static_cast<size_t>(r.scratches()) * t->scratch_bytes;
   return t;
 }
 

@@ -19,6 +19,8 @@ Recurrence read_recurrence(const TilingContext& ctx, int64_t hidden, int gates) 
   constexpr int64_t kChunkElements = int64_t{1} << 17;
   const int64_t step_elements = std::max<int64_t>(r.batch * std::max(gates * r.hidden, r.in), 1);
   r.chunk = std::clamp<int64_t>(kChunkElements / step_elements, 1, std::max<int64_t>(r.steps, 1));
+  const auto weights = static_cast<double>((r.in + r.hidden) * gates * r.hidden);
+  if (r.directions > 1) r.threads = threads_for(ctx, 4.0 * static_cast<double>(r.steps * r.batch) * weights);
   return r;
 }
 

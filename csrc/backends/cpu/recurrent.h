@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "backends/cpu/parallel.h"
 #include "backends/cpu/tiling_base.h"
 
 namespace asc::cpu {
@@ -14,10 +15,19 @@ struct Recurrence {
   int directions = 1;
   bool is_reverse = false;  // of direction 0; direction 1 is always reverse
   int64_t chunk = 1;        // steps whose input part is computed at once
+  int threads = 1;          // for the directions
 
   bool runs_backwards(int d) const { return d == 1 || is_reverse; }
   bool reorders() const { return is_reverse || directions == 2; }
+  // Directions that run side by side, each with workspace of its own.
+  int scratches() const { return threads > 1 ? directions : 1; }
 };
+
+// Calls f(direction, number of its workspace).
+template <typename F>
+void for_each_direction(const Recurrence& r, F f) {
+  parallel_for(r.threads, r.directions, [&](int64_t d) { f(static_cast<int>(d), r.scratches() > 1 ? d : 0); });
+}
 
 // From X (input 0) and the direction; `gates`: that the input has a part in.
 Recurrence read_recurrence(const TilingContext& ctx, int64_t hidden, int gates);

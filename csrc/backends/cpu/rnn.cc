@@ -13,7 +13,8 @@ enum Input { kX, kW, kR, kBias, kLengths, kInitialState };
 struct RnnTiling : TilingOf<RnnTiling> {
   Recurrence r;
   StepWeights input, state;
-  float clip = 0;  // bound of what enters activations; 0: none
+  size_t scratch_bytes = 0;  // of a direction
+  float clip = 0;            // bound of what enters activations; 0: none
   Activation activation[2];
   int64_t weight_elements() const { return input.elements() + state.elements(); }
 };
@@ -80,16 +81,17 @@ Status launch_rnn(const Task& task, void* const* slots, Worker& worker) {
   const auto& t = *static_cast<const RnnTiling*>(task.tiling);
   const Status status = check_lengths(t.r, optional_input<int32_t>(task, slots, kLengths), worker);
   if (status != Status::kOk) return status;
-  Cutter cutter(task.workspace(slots));
-  const Scratch s(t, t.packed_bytes == 0, cutter);
-  for (int d = 0; d < t.r.directions; ++d) {
+  auto* workspace = static_cast<char*>(task.workspace(slots));
+  for_each_direction(t.r, [&](int d, int64_t number) {
+    Cutter cutter(workspace + static_cast<size_t>(number) * t.scratch_bytes);
+    const Scratch s(t, t.packed_bytes == 0, cutter);
     const float* weights = s.weights;
     if (t.packed_bytes > 0)
       weights = static_cast<const float*>(task.packed(slots)) + d * t.weight_elements();
     else
       pack_direction(t, d, task.input<float>(slots, kW), task.input<float>(slots, kR), s.weights);
     run_direction(task, slots, t, d, s, weights);
-  }
+  });
   return Status::kOk;
 }
 
@@ -113,7 +115,8 @@ std::shared_ptr<const Tiling> tile_rnn(const TilingContext& ctx) {
   }
   Cutter cutter(nullptr);
   const Scratch scratch(*t, !packs, cutter);
-  t->workspace_bytes = cutter.used();
+  t->scratch_bytes = cutter.used();
+  t->workspace_bytes = static_cast<size_t>(r.scratches()) * t->scratch_bytes;
   return t;
 }
 

@@ -158,9 +158,14 @@ struct DynamicTiling : TilingOf<DynamicTiling> {
 
 // The range holds zero; NaN gives what it gives.
 ByteScale find_byte_scale(const float* x, int64_t n) {
+  constexpr int64_t kBlock = 4096;  // elements that the first-level cache keeps from one reduction to the other
   const VecTable& v = vec_table();
-  const float low = std::min(0.0f, v.min_of(x, static_cast<size_t>(n)));
-  const float high = std::max(0.0f, v.max_of(x, static_cast<size_t>(n)));
+  float low = 0.0f, high = 0.0f;
+  for (int64_t i = 0; i < n; i += kBlock) {
+    const auto count = static_cast<size_t>(std::min(kBlock, n - i));
+    low = std::min(low, v.min_of(x + i, count));
+    high = std::max(high, v.max_of(x + i, count));
+  }
   const float scale = high == low ? 1.0f : (high - low) / 255.0f;
   return {scale, quantize_one<uint8_t>(-low, scale, 0.0f)};
 }

@@ -57,6 +57,16 @@ def test_matmul_integer_multiplies_stacks_of_matrices():
         assert np.array_equal(got, wanted)
 
 
+@pytest.mark.parametrize(("m", "k", "n"), [(300, 401, 130), (5, 900, 2500)])
+def test_threads_do_not_change_products(m, k, n):
+    a, b = some_bytes(np.uint8, m, k), some_bytes(np.int8, k, n)
+    zeros = {"za": some_bytes(np.uint8, m), "zb": some_bytes(np.int8, n)}
+    wanted = (a.astype(np.int32) - zeros["za"].astype(np.int32)[:, None]) @ (b.astype(np.int32) - zeros["zb"])
+    model = single("MatMulInteger", {"a": a}, {"b": b, **zeros})
+    for threads in (1, 2, 3):
+        assert np.array_equal(asc.compile(model, threads=threads).run({"a": a})["y0"], wanted)
+
+
 def lstm_operands(dtype, directions=2, size=8, hidden=20, per_column=False, zero=0):
     w, r = some_bytes(dtype, directions, size, 4 * hidden), some_bytes(dtype, directions, hidden, 4 * hidden)
     shape = (directions, 4 * hidden) if per_column else (directions,)

@@ -43,6 +43,7 @@ struct ByteGemmArgs {
   int a_zero_step = 0;                // 0: one for all rows
   const int32_t* row_sums = nullptr;  // of a, as unsigned bytes; read where b has zero points
   ByteMatrix b;
+  int64_t column_begin = 0, column_end = INT64_MAX;  // of the result; whole panels, INT64_MAX: up to the last one
   int32_t* c = nullptr;
   // scaled: y = c * (a_scale * scales[column]) + add, where add has rows `add_row` apart.
   float* y = nullptr;

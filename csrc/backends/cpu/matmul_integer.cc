@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "backends/cpu/byte_gemm.h"
+#include "backends/cpu/parallel.h"
 #include "backends/cpu/product.h"
 #include "backends/cpu/quantize.h"
 #include "base/hash.h"
@@ -15,6 +16,7 @@ struct MatMulIntegerTiling : TilingOf<MatMulIntegerTiling> {
   bool has_b_zeros = false;
   bool has_row_zeros = false, has_column_zeros = false;  // one zero point for each row of a, column of b
   int64_t b_matrices = 1;
+  int threads = 1;
   size_t matrix_bytes() const { return ByteMatrix::packed_bytes(product.k, product.n); }
 };
 
@@ -39,6 +41,29 @@ void widen_zeros(const MatMulIntegerTiling& t, const void* zeros, int32_t* to) {
                                      : int{static_cast<const uint8_t*>(zeros)[i]};
     to[i] = zero + (t.a_is_signed ? 128 : 0);
   }
+}
+
+// The product in parts: of rows or, where there are few, of columns.
+void multiply(const ByteGemmArgs& s, int threads) {
+  constexpr int64_t kRows = 16;  // of a part, so that it is worth reading b
+  if (threads == 1) return byte_gemm().sums(s);
+  const int64_t parts = 2 * threads;
+  const bool by_rows = s.m >= kRows * parts;
+  parallel_for(threads, parts, [&](int64_t i) {
+    ByteGemmArgs part = s;
+    const Part own = by_rows ? part_of(s.m, 4, parts, i) : part_of(s.b.n, ByteMatrix::kPanelColumns, parts, i);
+    if (own.begin == own.end) return;
+    if (by_rows) {
+      part.m = own.end - own.begin;
+      part.a += own.begin * s.b.k;
+      part.a_zeros += own.begin * s.a_zero_step;
+      part.row_sums += own.begin;
+      part.c += own.begin * s.b.n;
+    } else {
+      part.column_begin = own.begin, part.column_end = own.end;
+    }
+    byte_gemm().sums(part);
+  });
 }
 
 Status launch_matmul_integer(const Task& task, void* const* slots, Worker&) {
@@ -70,7 +95,7 @@ Status launch_matmul_integer(const Task& task, void* const* slots, Worker&) {
     s.a = a + a_offset;
     s.c = task.output<int32_t>(slots, 0) + c_offset;
     if (s.b.has_zeros()) sum_byte_rows(s.a, t.a_is_signed, p.m, p.k, row_sums);
-    byte_gemm().sums(s);
+    multiply(s, t.threads);
   });
   return Status::kOk;
 }
@@ -85,6 +110,7 @@ std::shared_ptr<const Tiling> tile_matmul_integer(const TilingContext& ctx) {
   t->has_b_zeros = ctx.has_input(3);
   t->has_row_zeros = ctx.has_input(2) && count_of(ctx.input(2)) != 1;
   t->has_column_zeros = ctx.has_input(3) && count_of(ctx.input(3)) != 1;
+  t->threads = threads_for(ctx, static_cast<double>(p.m) * static_cast<double>(p.n) * static_cast<double>(p.k));
   if (p.k > 0) t->b_matrices = count_of(ctx.input(1)) / (p.k * p.n);
   t->workspace_bytes = static_cast<size_t>(2 * p.m) * sizeof(int32_t);
   if (ctx.is_constant(1) && (!ctx.has_input(3) || ctx.is_constant(3))) {

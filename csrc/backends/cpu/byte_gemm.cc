@@ -89,18 +89,20 @@ constexpr ByteGemm kTable = {"vector:vnni", multiply<ToSums>, multiply<ToScaled>
 #pragma GCC pop_options
 #endif
 
-const ByteGemm& choose() {
+// The versions that `isa` allows and the CPU runs, the quickest one last.
+std::vector<const ByteGemm*> runnable([[maybe_unused]] Isa isa) {
+  std::vector<const ByteGemm*> tables = {&base::kTable};
 #if defined(__x86_64__) && !defined(__clang__)
-  switch (current_isa()) {
-    case Isa::kV4:
-      return __builtin_cpu_supports("avx512vnni") ? v4_vnni::kTable : v4::kTable;
-    case Isa::kV3:
-      return __builtin_cpu_supports("avxvnni") ? v3_vnni::kTable : v3::kTable;
-    default:
-      break;
+  if (isa >= Isa::kV3) {
+    tables.push_back(&v3::kTable);
+    if (__builtin_cpu_supports("avxvnni")) tables.push_back(&v3_vnni::kTable);
+  }
+  if (isa >= Isa::kV4) {
+    tables.push_back(&v4::kTable);
+    if (__builtin_cpu_supports("avx512vnni")) tables.push_back(&v4_vnni::kTable);
   }
 #endif
-  return base::kTable;
+  return tables;
 }
 
 // Four rows of b (fewer at its end) as one group of a panel.
@@ -164,9 +166,11 @@ void pack_bytes(const void* b, bool is_signed, ZeroPoints zeros, int64_t k, int6
 }
 
 const ByteGemm& byte_gemm() {
-  static const ByteGemm& table = choose();
+  static const ByteGemm& table = *runnable(current_isa()).back();
   return table;
 }
+
+std::vector<const ByteGemm*> runnable_byte_gemms() { return runnable(detect_isa()); }
 
 void sum_byte_rows(const uint8_t* a, bool is_signed, int64_t m, int64_t k, int32_t* sums) {
   for (int64_t i = 0; i < m; ++i, a += k) {

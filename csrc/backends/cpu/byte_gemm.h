@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 namespace asc::cpu {
 
@@ -61,6 +62,8 @@ struct ByteGemm {
 
 // The quickest version that current_isa() and the CPU allow.
 const ByteGemm& byte_gemm();
+// All versions that this CPU runs, for tests.
+std::vector<const ByteGemm*> runnable_byte_gemms();
 
 // The sums of m rows of k bytes each, signed ones as 128 more.
 void sum_byte_rows(const uint8_t* a, bool is_signed, int64_t m, int64_t k, int32_t* sums);

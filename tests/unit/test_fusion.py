@@ -222,7 +222,9 @@ def test_a_saved_file_holds_the_unfused_graph(tmp_path: Path):
     exe.save(tmp_path / "m.asc")
     loaded = asc.load(tmp_path / "m.asc")
     np.testing.assert_array_equal(loaded.run({"x": x})["y"], want)
-    assert loaded.explain() == exe.explain()
+    fused = [line for line in exe.explain().splitlines() if "Fused" in line]
+    assert fused
+    assert [line for line in loaded.explain().splitlines() if "Fused" in line] == fused
     unfused = asc.load(tmp_path / "m.asc", options=UNFUSED)
     assert "Clip 'clip': task" in unfused.explain()
     np.testing.assert_allclose(unfused.run({"x": x})["y"], want, rtol=1e-6)

@@ -20,6 +20,7 @@ from ascendsched.setup import Setup, SourceFile
 
 if TYPE_CHECKING:
     from ascendsched.profile import Profile
+    from ascendsched.tasks import Task
 
 Array = np.ndarray[Any, Any]
 
@@ -233,6 +234,12 @@ class Executable:
     def explain(self) -> str:
         """Why the whole and each node run as they do."""
         return self._core.explain()
+
+    def tasks(self) -> list[Task]:
+        """What each task works on, in plan order, with the shapes of the last run."""
+        from ascendsched.tasks import read_tasks
+
+        return read_tasks(self._core)
 
     def stats(self) -> dict[str, int]:
         """Counters since compilation: runs, launches, cache hits and misses, bytes."""

@@ -17,6 +17,7 @@ COMMANDS = {
     "bench": "Compare a model here and in onnxruntime.",
     "plan": "Show what a model is compiled to, and why, or whether it is supported.",
     "diagnose": "Say what bounds a recorded program, from its profile: PyTorch, Ascend or our own.",
+    "simulate": "Simulate a model on a device or a cluster that is not here.",
     "memplan": "Place buffers with known lifetimes in one arena.",
     "tools": "The tools that work on files of their own: memplan.",
     "info": "Show what a bug report needs.",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,6 +23,9 @@ class DecoderSize:
     feed_forward: int
     vocabulary: int
     is_int8: bool = False
+
+
+Join = Callable[[Graph, Tensor, str], Tensor]
 
 
 class WeightedGraph:
@@ -46,7 +50,7 @@ class WeightedGraph:
 
 
 def build(
-    size: DecoderSize, batch: int, tokens: int, cached: int, shards: int = 1
+    size: DecoderSize, batch: int, tokens: int, cached: int, shards: int = 1, join: Join | None = None
 ) -> tuple[Graph, dict[str, tuple[int, ...]]]:
     """The graph of one forward step, and the shapes of its inputs.
 
@@ -56,6 +60,8 @@ def build(
         New tokens per sequence, and those whose keys and values are in the cache.
     shards : int
         Ranks that share each layer: heads and feed-forward columns are divided among them.
+    join : callable, optional
+        (graph, partial sum, name) to the sum over the ranks; without it a partial sum goes on as it is.
 
     Raises
     ------
@@ -66,12 +72,13 @@ def build(
         raise AscendSchedError(
             f"[simulate] {size.heads} heads, {size.feed_forward} columns cannot be divided among {shards} ranks"
         )
-    return _Builder(size, batch, tokens, cached, shards).build()
+    return _Builder(size, batch, tokens, cached, shards, join).build()
 
 
 class _Builder:
-    def __init__(self, size: DecoderSize, batch: int, tokens: int, cached: int, shards: int) -> None:
+    def __init__(self, size: DecoderSize, batch: int, tokens: int, cached: int, shards: int, join: Join | None) -> None:
         self.size, self.batch, self.tokens, self.cached, self.shards = size, batch, tokens, cached, shards
+        self.join = join
         self.g = WeightedGraph("decoder")
         self.heads = size.heads // shards
         self.head = size.width // size.heads
@@ -145,11 +152,14 @@ class _Builder:
         weights = g.op("Softmax", g.op("Add", g.op("Mul", scores, self.scale), self.mask), axis=-1)
         mixed = g.op("Transpose", g.op("MatMul", weights, values), perm=(0, 2, 1, 3))
         flat = g.op("Reshape", mixed, g.indices(self.batch, self.tokens, share))
-        return self._product(f"{name}.out", flat, share, width, is_partial=True)
+        return self._whole(f"{name}.out", self._product(f"{name}.out", flat, share, width, is_partial=True))
 
     def _feed_forward(self, name: str, x: Tensor) -> Tensor:
         g, width, share = self.g, self.size.width, self.size.feed_forward // self.shards
         gate = self._product(f"{name}.gate", x, width, share)
         up = self._product(f"{name}.up", x, width, share)
         active = g.op("Mul", g.op("Mul", gate, g.op("Sigmoid", gate)), up)
-        return self._product(f"{name}.down", active, share, width, is_partial=True)
+        return self._whole(f"{name}.down", self._product(f"{name}.down", active, share, width, is_partial=True))
+
+    def _whole(self, name: str, partial: Tensor) -> Tensor:
+        return partial if self.join is None else self.join(self.g.graph, partial, name)

@@ -35,10 +35,12 @@ class WeightedGraph:
         self.graph = Graph(name)
         self.shapes: dict[str, tuple[int, ...]] = {}
 
-    def input(self, name: str, shape: tuple[int, ...], dtype: str = "float32") -> Tensor:
-        """An input of a fixed shape."""
+    def input(
+        self, name: str, shape: tuple[int, ...], dtype: str = "float32", dims: tuple[int | str, ...] | None = None
+    ) -> Tensor:
+        """An input; `dims` names those of its dimensions that may vary."""
         self.shapes[name] = shape
-        return self.graph.input(name, dtype, shape)
+        return self.graph.input(name, dtype, dims or shape)
 
     def op(self, op: str, *inputs: Any, **attributes: Any) -> Any:
         """Adds an operator."""
@@ -88,7 +90,8 @@ class _Builder:
         ids = g.input("ids", (self.batch, self.tokens), "int64")
         self.cos = g.input("cos", (self.tokens, self.head))
         self.sin = g.input("sin", (self.tokens, self.head))
-        self.mask = g.input("mask", (self.batch, 1, self.tokens, self.tokens + self.cached))
+        seen = (self.batch, 1, self.tokens, self.tokens + self.cached)
+        self.mask = g.input("mask", seen, dims=(*seen[:3], "seen") if self.cached else None)
         self.scale = g.graph.constant(np.float32(self.head**-0.5))
         x = g.op("Gather", g.input("embedding", (size.vocabulary, size.width)), ids)
         for layer in range(size.layers):
@@ -136,7 +139,8 @@ class _Builder:
     def _extend(self, name: str, new: Tensor) -> Tensor:
         """The cache with the new entries behind it; it is a result, so that the next step can take it."""
         if self.cached:
-            cache = self.g.input(name, (self.batch, self.heads, self.cached, self.head))
+            shape = (self.batch, self.heads, self.cached, self.head)
+            cache = self.g.input(name, shape, dims=(self.batch, self.heads, "cached", self.head))
             new = self.g.op("Concat", cache, new, axis=2)
         self.g.graph.output(new, f"{name}.next")
         return new

@@ -2,9 +2,9 @@
 
 How to read it: claimed figures are those of public articles on the scheduling of Ascend's graph engine. Simulated ones
 follow from the cost profile alone, whose figures come from traces and datasheets: the central value, and the range that
-eight of ten profiles fall into whose figures are drawn from the ranges in which they may lie. Measured ones are real runs of this
-scheduler: of the same plan on the `timed` device, whose kernels take the simulated mean and whose host stages are held
-up as the profile says; tilings on the CPU device.
+eight of ten profiles fall into whose figures are drawn from the ranges in which they may lie. Measured ones are real
+runs of this scheduler: of the same plan on the `timed` device, whose kernels take the simulated mean and whose host
+stages are held up as the profile says; tilings on the CPU device.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from ascendsched.tasks import Task
 
 STEPS = 3
 # Steps over which a job with jitter is averaged, first one left out.
-JITTER_STEPS = 6
+JITTER_STEPS = 4
 # One node of eight devices shares a layer; more ranks hold copies and meet in the same collectives.
 MAX_SHARDS = 8
 

@@ -186,5 +186,7 @@ def _check(profile: str, name: str, value: float) -> None:
     is_rate = name in DEVICE and not name.endswith("_us")
     if not math.isfinite(value) or value < 0 or value > 1e9 or (is_rate and value <= 0):
         raise AscendSchedError(f"[simulate] {profile}: {name} is {value}; give a figure above 0, at most 1e9")
+    if name == "queue_depth" and value < 1:
+        raise AscendSchedError(f"[simulate] {profile}: queue_depth is {value}; a stream holds 1 task or more")
     if name.endswith("_efficiency") and value > 1:
         raise AscendSchedError(f"[simulate] {profile}: {name} is {value}; it is a share, at most 1")

@@ -19,6 +19,7 @@ from ascendsched.sim.workload import Workload
 MEMORY_WORKER, LAUNCH_WORKER, FIRST_NORMAL_WORKER = 1, 2, 3
 MAX_WORKERS = 14
 MAX_RANKS = 100_000
+DRAWS = 1 << 16  # how finely jitter is told apart
 MAX_ENTRIES = 2_000_000_000  # tasks x ranks x steps
 NO_STEP = -1
 
@@ -115,7 +116,8 @@ class _Engine:
     ) -> None:
         self.workload, self.profile, self.mode, self.ranks = workload, profile, mode, ranks
         self.random = None if seed is None else np.random.Generator(np.random.Philox(seed))
-        self.shares, self.factors = np.array(profile.jitter).T
+        self.factors = np.interp((np.arange(DRAWS) + 0.5) / DRAWS, *np.array(profile.jitter).T)
+        self.tables: dict[str, Ints] = {}
         self.rows: list[tuple[int, ...]] | None = [] if records else None
         workers = FIRST_NORMAL_WORKER + mode.workers
         self.clock = np.zeros((workers, ranks), np.int64)  # by worker: when it is free
@@ -123,7 +125,8 @@ class _Engine:
         self.host_ns = np.zeros(ranks, np.int64)
         self.device_ns = np.zeros(ranks, np.int64)
         self.step = self.sequence = 0
-        self.queue: deque[Ints] = deque(maxlen=int(profile.costs["queue_depth"]))
+        self.depth = int(profile.costs["queue_depth"])
+        self.queue: deque[Ints] = deque(maxlen=self.depth)  # when what the stream holds started
 
     def run(self, steps: int) -> Simulation:
         table: list[tuple[Ints, Ints, Ints]] = []
@@ -147,8 +150,9 @@ class _Engine:
         ns = self.profile.ns(name)
         if self.random is None or ns == 0:
             return np.full(self.ranks, ns, np.int64)
-        factors = np.interp(self.random.random(self.ranks), self.shares, self.factors)
-        taken: Ints = np.rint(ns * factors).astype(np.int64)
+        if name not in self.tables:
+            self.tables[name] = np.rint(ns * self.factors).astype(np.int64)
+        taken: Ints = self.tables[name][self.random.integers(0, DRAWS, self.ranks, np.uint16)]
         return taken
 
     def _work(self, worker: int, stage: str, cost: Ints, node: int = NO_STEP) -> None:
@@ -161,13 +165,17 @@ class _Engine:
     def _run_tasks(self) -> None:
         begin = self.clock[0].copy()
         np.maximum(self.clock, begin, out=self.clock)
+        is_bounded = len(self.workload) > self.depth
+        self.queue.clear()  # the step before has ended
         for i in range(len(self.workload)):
             self.sequence += 1
             launcher = self._resolve(i) if not self.workload.is_collective[i] else self._hand_over(0, LAUNCH_WORKER)
-            if len(self.queue) == self.queue.maxlen:
+            if i >= self.depth:
                 self._await(launcher, self.queue[0], "queue_full")
             self._work(launcher, "launch", self._cost("launch_us"), i)
-            self.queue.append(self._execute(i, self.clock[launcher], "queued_gap_us"))
+            started = self._execute(i, self.clock[launcher], "queued_gap_us")
+            if is_bounded:
+                self.queue.append(started)
         self.clock[0] = self.clock.max(axis=0)
 
     def _resolve(self, i: int) -> int:

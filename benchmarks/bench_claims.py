@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import os
 import sys
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -25,6 +24,7 @@ from rich.console import Console
 from rich.table import Table as RichTable
 
 import ascendsched as asc
+from ascendsched.profile.spans import STAGES, Recording
 from ascendsched.sim.comparison import Subject
 from ascendsched.sim.cost_profile import CostProfile, load_profile
 from ascendsched.sim.decoder import DecoderSize, build
@@ -36,6 +36,7 @@ DEVICE_NAME = "ascend-910b"
 MODEL, CONTEXT = "llama-7b", 1024
 RANKS, JITTER_STEPS = 8, 6
 DRAWS = 40
+NEAR = 0.25
 SMALL = DecoderSize(layers=8, width=64, heads=4, feed_forward=192, vocabulary=256)
 NARROW = replace(LLAMA_7B, layers=2, width=64, heads=2, feed_forward=96, vocabulary=64)
 #: As published: what a step costs on the host before sinking, with the tiling cache or without, is not said.
@@ -83,7 +84,7 @@ class Claims:
             for corner, profile in self.corners.items()
             for mode in (BASE, "sink")
         }
-        self.measured = measure_timed(self.subject, 100 if effort.is_quick else 1500)
+        self.measured = measure_timed(self.subject, 50 if effort.is_quick else 300)
         self.rows = list(self._rows(effort))
         if path := os.environ.get("CLAIMS_CHART"):
             write_chart(Path(path), self.rows, self.title)
@@ -130,8 +131,10 @@ class Claims:
             verdict = "no figure published"
         elif claimed == 0:
             verdict = "close" if high < 5 else "not at every cost"
+        elif abs(values["central"] - claimed) <= NEAR * abs(claimed):
+            verdict = "reached, nearly"
         elif low <= claimed <= high:
-            verdict = "within the range"
+            verdict = "possible, not central"
         else:
             verdict = "surpassed" if abs(low) > abs(claimed) and abs(high) > abs(claimed) else "not reached"
         return {
@@ -210,9 +213,8 @@ class Claims:
 def measure_timed(subject: Subject, runs: int) -> dict[str, dict[str, float]]:
     """Runs such layers on the timed device: kernels take the simulated mean, launches what the profile's host does.
 
-    The decoder has narrow layers, for its kernels' time is given, and two of them: so short a step passes undisturbed
-    now and then on a machine that others use too. The fastest counts, times the tasks of all layers. In host mode the
-    cache grows in every run, so that nothing can be replayed.
+    The decoder has narrow layers, for its kernels' time is given, and two of them; times are scaled to all tasks. In
+    host mode the cache grows in every run, so that nothing can be replayed.
     """
     costs = subject.profile.costs
     mean_us = float(subject.workload().kernel_ns.mean()) / 1e3
@@ -226,24 +228,38 @@ def measure_timed(subject: Subject, runs: int) -> dict[str, dict[str, float]]:
     ):
         executable = asc.compile(graph, device=device, mode=mode, threads=2, options=options)
         executable.run(_feeds(shapes, 8))
-        steps: list[int] = []
-        cpu = time.process_time_ns()
-        for i in range(runs):
-            feeds = _feeds(shapes, 9 + i if mode == "host" else 8)
-            begin = time.perf_counter_ns()
-            executable.run(feeds)
-            steps.append(time.perf_counter_ns() - begin)
-        cpu = time.process_time_ns() - cpu
+        with executable.profile(128 << 20) as profile:
+            for i in range(runs):
+                executable.run(_feeds(shapes, 9 + i if mode == "host" else 8))
         tasks = len(executable.tasks())
-        if executable.stats()["launches"] < (runs if mode == "host" else 0) * tasks:
-            raise SystemExit("host mode launched fewer tasks than the plan has")
-        scale = len(subject.workload()) / tasks
-        step, busy = scale * min(steps), scale * tasks * mean_us * 1e3
+        host, step = undisturbed(profile.recording, tasks)
+        scale, busy = len(subject.workload()) / tasks, tasks * mean_us * 1e3
         found[name] = {
-            "step_ms": step / 1e6, "busy": busy, "idle": max(1.0, step - busy), "cpu_pct": 100 * cpu / sum(steps),
-            "idle_pct": 100 * max(0.0, 1 - busy / step),
+            "step_ms": scale * step / 1e6, "busy": busy, "idle": max(1.0, step - busy),
+            "cpu_pct": 100 * host / step, "idle_pct": 100 * max(0.0, 1 - busy / step),
         }  # fmt: skip
     return found
+
+
+def undisturbed(recording: Recording, tasks: int) -> tuple[float, float]:
+    """Host time and length of a run in ns, on a machine that others use too, from its many recorded repetitions.
+
+    No run of milliseconds passes undisturbed, but each stretch from one launch to the next does in one run or another:
+    the least of each, over the runs, are added up. A chain has one submit, and is as long as its fastest run.
+    """
+    host, device = recording.host, recording.device
+    launches = host.take(host.stage == STAGES.index("launch"))
+    starts = {int(run): int(start) for run, start in zip(host.run[::-1], host.start[::-1], strict=True)}
+    if len(launches):
+        stamps = launches.end.reshape(-1, tasks)
+        first = min(int(row[0]) - starts[run] for row, run in zip(stamps, launches.run[::tasks].tolist(), strict=True))
+        pace = first + int(np.diff(stamps, axis=1).min(axis=0).sum())
+        last = int((device.end - device.start)[-1])
+        return float(pace), float(max(pace + last, tasks * last))
+    submits = host.take(host.stage == STAGES.index("submit"))
+    ends = {int(run): int(device.end[device.run == run].max()) for run in submits.run}
+    taken = [ends[int(run)] - int(start) for run, start in zip(submits.run, submits.start, strict=True)]
+    return float((submits.end - submits.start).min()), float(min(taken))
 
 
 def measure_tilings(effort: Effort) -> float:

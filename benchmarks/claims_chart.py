@@ -28,7 +28,8 @@ def write_chart(path: Path, rows: Sequence[dict[str, Any]], title: str) -> None:
         lines.append(f'<text x="{_x(tick):.1f}" y="{height - 20}" text-anchor="middle">{label}</text>')
     for i, row in enumerate(shown):
         y = TOP + ROW * i + ROW / 2
-        low, high, middle = (_x(row[key] / row["claimed"]) for key in ("low", "high", "simulated"))
+        middle = _x(row["simulated"] / row["claimed"])
+        low, high = sorted(_x(row[key] / row["claimed"]) for key in ("low", "high"))
         lines.append(f'<text x="12" y="{y + 4:.0f}">{row["claim"]} ({row["claimed"]:g} {row["unit"]})</text>')
         lines.append(
             f'<rect x="{low:.1f}" y="{y - 6:.0f}" width="{max(2.0, high - low):.1f}" height="12" fill="#9bd"/>'

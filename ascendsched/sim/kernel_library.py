@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ascendsched.errors import AscendSchedError
-from ascendsched.sim.work import elements, work_of
+from ascendsched.sim.work import PRODUCTS, elements, work_of
 from ascendsched.tasks import Task
 
 Floats = NDArray[np.float64]
@@ -100,14 +100,20 @@ def _features(task: Task) -> Floats:
 
 
 def _place(task: Task) -> Floats:
-    """Where a kernel lies among others: its work, the size of its result and of its constants, in doublings."""
+    """Where a kernel lies among others, in doublings: work, sizes of result and constants, length of its sums."""
     work, constants = work_of(task), sum(elements(i) for i in task.inputs if i is not None and i.is_constant)
     result = elements(task.outputs[0]) if task.outputs else 0
-    place: Floats = np.log2(np.array([work.matrix, work.vector, work.bytes, result, constants]) + 1)
+    sums = work.matrix / max(1, result)
+    place: Floats = np.log2(np.array([work.matrix, work.vector, work.bytes, result, constants, sums]) + 1)
     return place
 
 
 def _keys(task: Task) -> Sequence[object]:
     """What makes kernels alike, from the closest to the loosest."""
-    main = task.parts[0] if task.parts else task.op
-    return ((task.op, task.parts, task.implementation), (task.op, task.implementation), (main,), ())
+    ops = task.parts or (task.op,)
+    main = next((op for op in ops if op in PRODUCTS), ops[0])
+    kind = "MatMul" if main == "Gemm" else main
+    # A fused kernel does most of its work in its product, which is a kernel of its own elsewhere.
+    inner = task.implementation.removeprefix("fused (").rstrip(")").split(", ")
+    implementation = next((name for name in inner if name != "vector"), inner[0])
+    return ((task.op, task.parts, task.implementation), (kind, implementation), (kind,), ())

@@ -12,6 +12,8 @@ from ascendsched.sim.cost_profile import CostProfile
 from ascendsched.tasks import Operand, Task
 
 PRODUCTS = frozenset({"MatMul", "Gemm", "Conv", "ConvTranspose", "MatMulInteger", "ConvInteger", "QLinearMatMul"})
+# Their steps multiply by their second and third input, once for every entry of the batch.
+RECURRENT = frozenset({"LSTM", "GRU", "RNN", "DynamicQuantizeLSTM"})
 # They read of their first input only what they write.
 PICKERS = frozenset({"Gather", "Slice", "GatherElements", "GatherND", "Expand", "Tile"})
 # Operations per element of the larger of input and output; everything else counts one.
@@ -64,6 +66,9 @@ def work_of(task: Task, float_bytes: int = 4) -> Work:
     out = elements(outputs[0]) if outputs else 0
     vector = sum(PER_ELEMENT.get(op, 1) for op in ops if op not in PRODUCTS) * (out if product else widest)
     matrix = _product_operations(product, inputs, out) if product else 0.0
+    if task.op in RECURRENT and len(inputs) > 2 and inputs[0] is not None:
+        steps, batch = inputs[0].shape[:2]
+        matrix = 2.0 * steps * batch * (elements(inputs[1]) + elements(inputs[2]))
     is_int8 = product is not None and any(i is not None and i.dtype in ONE_BYTE for i in inputs)
     return Work(matrix, vector, read + written, is_int8)
 

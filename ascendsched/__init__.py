@@ -20,29 +20,46 @@ from ascendsched.errors import (
     WaitTimeoutError,
 )
 from ascendsched.options import Options
+from ascendsched.tuning.buckets import Buckets
 
 if TYPE_CHECKING:
+    from ascendsched.caches import Cache, Ring, hash_key, tiling_counters
     from ascendsched.executable import Binding, DeviceInfo, Executable, Run, TensorInfo, compile, devices
     from ascendsched.graph import Graph, Tensor
     from ascendsched.store import load
+    from ascendsched.tuning.governor import Governor
+    from ascendsched.tuning.tuner import tune
 
 # What needs the compiled core is loaded when first used: the readers of profiles work without it.
-_MODULES = dict.fromkeys(
-    ["Binding", "DeviceInfo", "Executable", "Run", "TensorInfo", "compile", "devices"], "ascendsched.executable"
-) | {"Graph": "ascendsched.graph", "Tensor": "ascendsched.graph", "load": "ascendsched.store"}
+_MODULES = {
+    name: f"ascendsched.{module}"
+    for module, names in {
+        "executable": ["Binding", "DeviceInfo", "Executable", "Run", "TensorInfo", "compile", "devices"],
+        "caches": ["Cache", "Ring", "hash_key", "tiling_counters"],
+        "graph": ["Graph", "Tensor"],
+        "store": ["load"],
+        "tuning.tuner": ["tune"],
+        "tuning.governor": ["Governor"],
+    }.items()
+    for name in names
+}
 
 __all__ = [
     "AscendSchedError",
     "Binding",
+    "Buckets",
+    "Cache",
     "DeviceError",
     "DeviceInfo",
     "DeviceUnavailableError",
     "Executable",
+    "Governor",
     "Graph",
     "GraphError",
     "Options",
     "OutOfMemoryError",
     "PlanError",
+    "Ring",
     "Run",
     "RunCancelledError",
     "Tensor",
@@ -52,7 +69,10 @@ __all__ = [
     "__version__",
     "compile",
     "devices",
+    "hash_key",
     "load",
+    "tiling_counters",
+    "tune",
 ]
 
 

@@ -104,3 +104,16 @@ def _from_python(name: str, dtype: str, wanted: np.dtype[Any], value: Any) -> np
     raise GraphError(
         f"[run] input '{name}': {type(value).__name__} does not convert to {dtype} without loss; pass an array"
     )
+
+
+def random_array(random: np.random.Generator, dtype: str, shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
+    """Standard normal numbers; 0 or 1 for integers, which are valid indices almost everywhere."""
+    if dtype == "bool":
+        return random.integers(0, 2, shape).astype(bool)
+    if dtype == "bfloat16":
+        import ml_dtypes  # NumPy knows no bfloat16; onnx brings this package
+
+        return random.standard_normal(shape, dtype=np.float32).astype(ml_dtypes.bfloat16)
+    if np.issubdtype(np.dtype(dtype), np.integer):
+        return np.asarray(random.integers(0, 2, shape)).astype(dtype)
+    return np.asarray(random.standard_normal(shape)).astype(dtype)

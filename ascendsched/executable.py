@@ -61,6 +61,8 @@ class PlanView:
 class Run:
     """A run in flight, from `Executable.run_async`."""
 
+    __slots__ = ("_core", "_types")
+
     def __init__(self, core: _core.Run, types: list[str]) -> None:
         self._core = core
         self._types = types
@@ -232,8 +234,12 @@ class Executable:
         store.save(self._core, self._setup, path)
 
     def explain(self) -> str:
-        """Why the whole and each node run as they do."""
-        return self._core.explain()
+        """Why the whole and each node run as they do, and what the other ways would cost as far as it was measured."""
+        from ascendsched.tuning.evidence import explain_choice
+
+        options = self._setup.options or from_environment()
+        is_static = not self._core.dynamic_reasons
+        return self._core.explain() + explain_choice(self.stats(), is_static, self.mode, options.schedule_cache_bytes)
 
     def tasks(self) -> list[Task]:
         """What each task works on, in plan order, with the shapes of the last run."""
@@ -269,17 +275,26 @@ class Executable:
         if capacity < 0:
             raise PlanError(f"[profile] capacity_bytes is 0 or more, got {capacity}")
         profile = Profile()
+        before = self.stats()
         self._core.start_profile(capacity)
         try:
             yield profile
         finally:
-            profile.finish(self._core.stop_profile())
+            log = self._core.stop_profile()
+            profile.finish(log, {name: value - _base(name, before) for name, value in self.stats().items()})
 
     def __repr__(self) -> str:
         return f"<Executable {len(self._inputs)} inputs, {len(self._outputs)} outputs, mode {self.mode}>"
 
 
+def _base(name: str, before: Mapping[str, int]) -> int:
+    """What a counter is counted from in a profile; bytes and entries are levels, and count from 0."""
+    return 0 if name.endswith(("_bytes", "_entries")) else before.get(name, 0)
+
+
 def _by_name(where: str, arrays: Mapping[str, Any]) -> dict[str, Any]:
+    if type(arrays) is dict:
+        return arrays
     if not isinstance(arrays, Mapping):
         raise GraphError(f"[{where}] arrays by name: got {type(arrays).__name__}; pass a dict such as {{'x': x}}")
     return dict(arrays)
@@ -312,7 +327,7 @@ def compile(
     device: str = "cpu",
     mode: str = "auto",
     threads: int | None = None,
-    options: Options | None = None,
+    options: Options | str | os.PathLike[str] | None = None,
 ) -> Executable:
     """Compiles a model for a device.
 
@@ -329,7 +344,8 @@ def compile(
     threads
         Bound of the threads that kernels may use; default: the CPUs that this process may use.
     options
-        Further settings; default: `Options` changed by ``ASCENDSCHED_*`` variables.
+        Further settings; default: `Options` changed by ``ASCENDSCHED_*`` variables. A path: settings of
+        ``ascendsched tune``, whose mode and threads hold too unless others are given.
 
     Raises
     ------
@@ -340,6 +356,12 @@ def compile(
     DeviceUnavailableError
         For an unknown device.
     """
+    if isinstance(options, (str, os.PathLike)):
+        from ascendsched.tuning.settings import read_settings
+
+        tuned = read_settings(options)
+        mode = tuned.mode if mode == "auto" else mode
+        threads, options = tuned.threads if threads is None else threads, tuned.options
     _check_names(device, mode, options)
     files: dict[Path, os.stat_result] = {}
     if isinstance(model, Graph):
@@ -368,7 +390,11 @@ def build(graph: _core.Graph, setup: Setup) -> Executable:
         pipeline_workers=o.pipeline_workers,
         normalize=normalize,
     )
-    return Executable(core, setup)
+    if o.buckets is None and not o.predict:
+        return Executable(core, setup)
+    from ascendsched.tuning.guided import GuidedExecutable
+
+    return GuidedExecutable(core, setup, o)
 
 
 def devices() -> list[DeviceInfo]:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from ascendsched.errors import PlanError
+from ascendsched.tuning.buckets import Buckets
 
 _PREFIX = "ASCENDSCHED_"
 
@@ -74,6 +77,10 @@ class Options:
         Threads of host mode that make tilings ahead of the device, with one that places memory and one that launches:
         1 to 14. 0: all on the launching thread. -1: pipelined where measured costs say that it is faster
         (`Executable.explain`). Runs that execute on the caller's thread are never pipelined.
+    predict
+        Whether the shapes of the next run are foreseen, and resolved on a thread of its own between runs.
+    buckets
+        How lengths that vary are padded up to a few; has no environment variable.
     """
 
     tiling_cache_bytes: int = 32 << 20
@@ -83,13 +90,17 @@ class Options:
     fuse: bool = True
     onednn: bool = True
     pipeline_workers: int = -1
+    predict: bool = False
+    buckets: Buckets | None = field(default=None, metadata={"is_variable": False})
 
     def __post_init__(self) -> None:
         workers = self.pipeline_workers
         if not isinstance(workers, int) or isinstance(workers, bool) or not -1 <= workers <= 14:
             raise PlanError(f"[options] pipeline_workers: {workers!r}; expected -1 (automatic) to 14")
+        if self.buckets is not None and not isinstance(self.buckets, Buckets):
+            raise PlanError(f"[options] buckets: {type(self.buckets).__name__}; expected ascendsched.Buckets(...)")
         for setting in fields(self):
-            if setting.name == "pipeline_workers":
+            if setting.name in ("pipeline_workers", "buckets"):
                 continue
             value = getattr(self, setting.name)
             kind = bool if isinstance(setting.default, bool) else int
@@ -97,6 +108,21 @@ class Options:
                 raise PlanError(
                     f"[options] {setting.name}: {value!r}; expected {'a bool' if kind is bool else '0 or more bytes'}"
                 )
+
+
+def options_from(values: Mapping[str, Any]) -> Options:
+    """Options from what ``dataclasses.asdict`` made of them; names that this version does not know are left out.
+
+    Raises
+    ------
+    PlanError, TypeError
+        For values that are none of ours.
+    """
+    known = {setting.name for setting in fields(Options)}
+    settings = {name: value for name, value in values.items() if name in known}
+    if settings.get("buckets") is not None:
+        settings["buckets"] = Buckets(**settings["buckets"])
+    return Options(**settings)
 
 
 def from_environment() -> Options:
@@ -109,6 +135,8 @@ def from_environment() -> Options:
     """
     changes: dict[str, int | bool] = {}
     for setting in fields(Options):
+        if not setting.metadata.get("is_variable", True):
+            continue
         text = os.environ.get(_PREFIX + setting.name.upper())
         if text is None:
             continue

@@ -9,6 +9,7 @@ import click
 import numpy as np
 from numpy.typing import NDArray
 
+from ascendsched.arrays import random_array
 from ascendsched.errors import GraphError
 
 
@@ -122,16 +123,3 @@ def _default_shape(item: Declared, symbols: Mapping[str, int]) -> tuple[tuple[in
     shape = tuple(dim if isinstance(dim, int) else symbols.get(dim or "", 1) for dim in item.shape)
     open_dims = [dim for dim in item.shape if not isinstance(dim, int) and (dim or "") not in symbols]
     return shape, ", ".join(dim or "unknown dimension" for dim in dict.fromkeys(open_dims))
-
-
-def random_array(random: np.random.Generator, dtype: str, shape: tuple[int, ...]) -> NDArray[Any]:
-    """Standard normal numbers; 0 or 1 for integers, which are valid indices almost everywhere."""
-    if dtype == "bool":
-        return random.integers(0, 2, shape).astype(bool)
-    if dtype == "bfloat16":
-        import ml_dtypes  # NumPy knows no bfloat16; onnx brings this package
-
-        return random.standard_normal(shape, dtype=np.float32).astype(ml_dtypes.bfloat16)
-    if np.issubdtype(np.dtype(dtype), np.integer):
-        return np.asarray(random.integers(0, 2, shape)).astype(dtype)
-    return np.asarray(random.standard_normal(shape)).astype(dtype)

@@ -7,7 +7,10 @@ import importlib
 import click
 
 #: Command name -> what its line in the overview says.
-TOOLS = {"memplan": "Place buffers with known lifetimes in one arena."}
+TOOLS = {
+    "memplan": "Place buffers with known lifetimes in one arena.",
+    "buckets": "Find the lengths to pad to that waste least, for a trace of requests.",
+}
 
 
 class _Tools(click.Group):

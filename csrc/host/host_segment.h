@@ -45,6 +45,8 @@ class HostSegment {
   // Throws DeviceError.
   void launch(uint32_t n, const Use& use);
   void end(Use& use, bool is_complete);
+  // Nodes were resolved for another purpose: the next run places everything again, not only what changes then.
+  void doubt_places() { placements_.doubt(); }
 
   // Set by serial runs that do not execute on the calling thread.
   StageCosts costs;

@@ -29,8 +29,10 @@ class Placements final : public Pool::Holder {
 
   // Changes whenever data() does.
   uint64_t version() const { return version_; }
-  // Number of times that slots lost their memory other than by place.
+  // Number of times that slots lost their memory, or it may not fit any more, other than by place.
   uint64_t losses() const { return losses_; }
+  // What the slots need may have changed without place: each is to be placed again.
+  void doubt() { ++losses_; }
   // From here on no slot is in use: nothing of this segment is being launched.
   void end_run() { now_ = kIdle; }
 

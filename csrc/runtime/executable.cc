@@ -161,6 +161,26 @@ void Executable::warm_up(const std::vector<TensorView>& inputs) {
   run->wait(-1);
 }
 
+std::optional<bool> Executable::resolve_ahead(const std::vector<Shape>& shapes) {
+  check_process();
+  if (shapes.size() != plan_->inputs.size())
+    throw GraphError("[resolve_ahead] " + std::to_string(shapes.size()) + " shapes for " +
+                     std::to_string(plan_->inputs.size()) + " inputs; give one for each");
+  std::vector<TensorView> inputs;
+  std::vector<Argument> arguments;
+  for (size_t i = 0; i < shapes.size(); ++i) {
+    shapes[i].num_elements();  // throws for what is no shape
+    inputs.push_back({plan_->values[plan_->inputs[i]].type.dtype, shapes[i], nullptr});
+    arguments.push_back({inputs.back(), nullptr});
+  }
+  check_inputs(inputs);
+  std::lock_guard<std::mutex> lock(mutex_);
+  RunContext context;
+  context.counters = &counters_;
+  // What this retires may still be read by runs in flight: the next run takes it over, and completes after them.
+  return root_->resolve_ahead(context, arguments);
+}
+
 std::vector<HotShape> Executable::hot_shapes() {
   check_process();
   std::lock_guard<std::mutex> lock(mutex_);
@@ -235,6 +255,13 @@ Stats Executable::stats() {
           {"loads", d(counters_.loads)},
           {"load_ns", d(counters_.load_ns)},
           {"syncs", d(counters_.syncs)},
+          {"first_segments", d(counters_.first_segments)},
+          {"first_segment_ns", d(counters_.first_segment_ns)},
+          {"repeat_segments", d(counters_.repeat_segments)},
+          {"repeat_segment_ns", d(counters_.repeat_segment_ns)},
+          {"known_segments", d(counters_.known_segments)},
+          {"sampled_segments", d(counters_.sampled_segments)},
+          {"sampled_segment_ns", d(counters_.sampled_segment_ns)},
           {"nodes_resolved", d(context_.counters.resolved)},
           {"nodes_skipped", d(context_.counters.skipped)},
           {"host_calls", d(context_.counters.host_calls)},
@@ -252,6 +279,8 @@ Stats Executable::stats() {
           {"schedule_bytes", d(s.bytes)},
           {"pool_allocations", d(pool_->allocations())},
           {"pool_retries", d(pool_->retries())},
+          {"pool_used_blocks", d(pool_->used_blocks())},
+          {"pool_rounding_bytes", d(pool_->rounding_bytes())},
           {"pool_used_bytes", d(pool_->used_bytes())},
           {"pool_cached_bytes", d(pool_->cached_bytes())},
           {"arena_bytes", d(arena_->bytes())},

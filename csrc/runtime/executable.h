@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -67,6 +68,8 @@ class Executable : public std::enable_shared_from_this<Executable> {
   // Runs the model on `inputs` and waits: tilings are cached afterwards, and schedules loaded unless in host mode.
   // Throws like start and wait.
   void warm_up(const std::vector<TensorView>& inputs);
+  // Makes the schedule for inputs of these shapes ahead of a run, executing nothing: Level::resolve_ahead.
+  std::optional<bool> resolve_ahead(const std::vector<Shape>& shapes);
   // What ran last, most recent first, bounded.
   std::vector<HotShape> hot_shapes();
 

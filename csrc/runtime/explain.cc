@@ -17,7 +17,9 @@ const char* describe(Mode mode, bool is_static) {
                    "(asked for)";
     default:
       return is_static ? "auto: all shapes are static, so the schedule is loaded once and submitted (sink mode)"
-                       : "auto: a signature runs in host mode when first seen and is sunk when it comes back";
+                       : "auto: a signature runs in host mode when first seen and is sunk when it comes back, or at "
+                         "once where "
+                         "most came back";
   }
 }
 

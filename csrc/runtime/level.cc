@@ -5,7 +5,11 @@
 namespace asc {
 namespace {
 
-constexpr size_t kSightingBytes = size_t{1} << 20;  // signatures remembered per segment before they are sunk
+constexpr uint64_t kSampleMask = 15;  // one run in 16 of a kept schedule is timed
+
+uint64_t ns_since(uint64_t start_ticks) {
+  return static_cast<uint64_t>(static_cast<double>(now_ticks() - start_ticks) * ns_per_tick());
+}
 
 size_t extent_count(const Segment& s) {
   size_t count = 0;
@@ -34,7 +38,7 @@ Level::Level(std::shared_ptr<const Plan> plan, ResolveContext& context, Device& 
     if (segment.kind == SegmentKind::kTasks) {
       state.host = std::make_unique<HostSegment>(resolver_, s, pool);
       state.schedules = std::make_unique<KeyedCache<BoundSchedule>>(options.schedule_cache_bytes);
-      state.sightings = std::make_unique<KeyedCache<Sighting>>(kSightingBytes);
+      state.choice = std::make_unique<SinkChoice>();
       state.extents.resize(extent_count(segment));
     }
     for (const auto& body : segment.bodies)
@@ -65,6 +69,19 @@ void Level::run(RunContext& run, const std::vector<Argument>& arguments, Results
     throw;
   }
   release_frame(*run.pool);
+}
+
+std::optional<bool> Level::resolve_ahead(RunContext& run, const std::vector<Argument>& arguments) {
+  const Segment& segment = plan_->segments.front();
+  if (segments_.size() != 1 || segment.kind != SegmentKind::kTasks || segment.ends_in_sync()) return std::nullopt;
+  if (segments_[0].schedules->limit_bytes() == 0) return std::nullopt;
+  for (bool is_read : plan_->host_inputs)
+    if (is_read) return std::nullopt;
+  bind(arguments);
+  make_signature(resolver_, 0, key_);
+  if (segments_[0].schedules->find(key_)) return false;
+  keep_schedule(0, run);
+  return true;
 }
 
 void Level::bind(const std::vector<Argument>& arguments) {
@@ -109,11 +126,17 @@ void Level::run_tasks(size_t s, RunContext& run) {
   if (!known) {
     run_node_by_node(s, run);
   } else {
+    const bool is_sampled = (run.counters->known_segments++ & kSampleMask) == 0;
+    const uint64_t start = is_sampled ? now_ticks() : 0;
     publish(known->schedule());
     if (options_.mode == Mode::kHost)
       replay(known, *this, run, state.extents.data());
     else
       LoadedSchedule::submit(std::static_pointer_cast<LoadedSchedule>(known), *this, run, state.extents.data());
+    if (is_sampled) {
+      ++run.counters->sampled_segments;
+      run.counters->sampled_segment_ns += ns_since(start);
+    }
   }
   std::vector<std::shared_ptr<const void>>& retired = resolver_.context().retired;
   run.holdings->kept.insert(run.holdings->kept.end(), retired.begin(), retired.end());
@@ -138,14 +161,22 @@ std::shared_ptr<BoundSchedule> Level::find_schedule(size_t s, RunContext& run) {
   {
     StageTimer timer(run.recorder, Stage::kFramework, run.run, -1);
     make_signature(resolver_, s, key_);
-    if (std::shared_ptr<BoundSchedule> found = segments_[s].schedules->find(key_)) return found;
+    if (std::shared_ptr<BoundSchedule> found = segments_[s].schedules->find(key_)) {
+      if (found->is_first_sighting) segments_[s].choice->note_return();
+      found->is_first_sighting = false;
+      return found;
+    }
   }
   const bool sinks_at_once = options_.mode == Mode::kSink || (options_.mode == Mode::kAuto && plan_->is_static());
-  return sinks_at_once || run.sinks_now ? keep_schedule(s, run) : nullptr;
+  if (sinks_at_once || run.sinks_now) return keep_schedule(s, run);
+  if (!is_due_before(segments_[s])) return nullptr;
+  std::shared_ptr<BoundSchedule> kept = keep_schedule(s, run);
+  kept->is_first_sighting = segments_[s].choice->was_first();
+  return kept;
 }
 
 // The device already runs the first tasks while the last are resolved. What was resolved is kept, for replaying (host)
-// or sinking (auto), once the signature has come back and the time that this would have saved has reached its price.
+// or sinking (auto), as SinkChoice says.
 void Level::run_node_by_node(size_t s, RunContext& run) {
   const Key key = key_;  // control flow inside may reuse the scratch key
   const uint64_t start = now_ticks();
@@ -155,43 +186,62 @@ void Level::run_node_by_node(size_t s, RunContext& run) {
     run_serial(host, *this, run, segments_[s].extents.data());
   else
     pipeline_.run(host, shape, *this, run, segments_[s].extents.data());
-  const uint64_t host_ns = static_cast<uint64_t>(static_cast<double>(now_ticks() - start) * ns_per_tick());
+  const uint64_t host_ns = ns_since(start);
   key_ = key;
-  if (is_due(segments_[s], host_ns)) keep_schedule(s, run);
+  if (is_due_after(segments_[s], host_ns, *run.counters)) keep_schedule(s, run);
 }
+
 PipelineShape Level::pipeline_shape(const HostSegment& segment, const RunContext& run) const {
   if (run.is_inline || options_.pipeline_workers == 0) return PipelineShape::kSerial;
   if (options_.pipeline_workers > 0) return PipelineShape::kThreeStages;
   return choose_pipeline(segment.costs, options_.cpus).shape;
 }
 
-bool Level::is_due(SegmentState& state, uint64_t host_ns) {
+bool Level::is_due_before(SegmentState& state) {
+  return options_.mode == Mode::kAuto && state.schedules->limit_bytes() && state.choice->is_due_before(key_);
+}
+
+bool Level::is_due_after(SegmentState& state, uint64_t host_ns, RunCounters& counters) {
   if (state.schedules->limit_bytes() == 0) return false;
-  const std::shared_ptr<Sighting> seen = state.sightings->find(key_);
-  if (!seen) {
-    state.sightings->insert(key_, std::make_shared<Sighting>(), sizeof(Sighting));
-    return false;
+  const bool is_due = state.choice->is_due_after(key_, host_ns);
+  if (counters.runs + counters.warmups > 1) {  // the first run of all also wakes the kernel libraries
+    const bool is_first = state.choice->was_first();
+    ++(is_first ? counters.first_segments : counters.repeat_segments);
+    (is_first ? counters.first_segment_ns : counters.repeat_segment_ns) += host_ns;
   }
-  seen->repeat_ns += host_ns;
-  if (seen->repeat_ns < state.keep_ns) return false;
-  seen->repeat_ns = 0;
-  return true;
+  return is_due;
+}
+
+// What is resolved here counts as unchanged in the next run node by node, whose slots still fit the run before.
+std::shared_ptr<const Schedule> Level::make_schedule(size_t s, RunContext& run) {
+  const uint64_t& resolved = resolver_.context().counters.resolved;
+  const uint64_t before = resolved;
+  std::shared_ptr<const Schedule> schedule;
+  try {
+    schedule = build_schedule(resolver_, s, run.recorder, run.run);
+  } catch (...) {
+    segments_[s].host->doubt_places();
+    throw;
+  }
+  if (resolved != before) segments_[s].host->doubt_places();
+  return schedule;
 }
 
 std::shared_ptr<BoundSchedule> Level::keep_schedule(size_t s, RunContext& run) {
   SegmentState& state = segments_[s];
   const uint64_t start = now_ticks();
   StageTimer timer(run.recorder, Stage::kLoad, run.run, -1);
-  std::shared_ptr<const Schedule> schedule = build_schedule(resolver_, s, run.recorder, run.run);
+  std::shared_ptr<const Schedule> schedule = make_schedule(s, run);
   std::shared_ptr<BoundSchedule> kept;
   if (options_.mode == Mode::kHost)
     kept = std::make_shared<BoundSchedule>(std::move(schedule), *plan_, s);
   else
     kept = std::make_shared<LoadedSchedule>(std::move(schedule), *plan_, s, device_);
   state.schedules->insert(key_, kept, kept->bytes());
-  state.keep_ns = static_cast<uint64_t>(static_cast<double>(now_ticks() - start) * ns_per_tick());
+  const uint64_t price_ns = ns_since(start);
+  state.choice->set_price(price_ns);
   ++run.counters->loads;
-  run.counters->load_ns += state.keep_ns;
+  run.counters->load_ns += price_ns;
   run.counters->arena_planned_bytes += kept->schedule().arena_bytes;
   run.counters->arena_bound_bytes += kept->schedule().arena_bound;
   return kept;

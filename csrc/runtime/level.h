@@ -3,10 +3,12 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "host/pipeline.h"
 #include "host/serial_executor.h"
+#include "runtime/sink_choice.h"
 #include "schedule/keyed_cache.h"
 #include "schedule/run_context.h"
 #include "sink/loaded_schedule.h"
@@ -50,6 +52,10 @@ class Level : public Frame {
   // released, tasks launched before keep running.
   void run(RunContext& run, const std::vector<Argument>& arguments, Results& results);
 
+  // Makes the schedule for arguments of which only the shapes are given, and keeps it; nothing executes. True: made;
+  // false: it was there; none: it takes contents, several segments or a cache that is off. Throws what a stage throws.
+  std::optional<bool> resolve_ahead(RunContext& run, const std::vector<Argument>& arguments);
+
   // Valid after run.
   const Shape& output_shape(size_t i) const { return resolver_.shape(plan_->outputs[i]); }
   const std::shared_ptr<const HostTensor>& host_output(size_t i) const {
@@ -79,14 +85,10 @@ class Level : public Frame {
     void* data = nullptr;
     Block block;  // owned; null for arguments and results
   };
-  struct Sighting {
-    uint64_t repeat_ns = 0;  // spent on resolving and launching since the signature came back
-  };
   struct SegmentState {
     std::unique_ptr<HostSegment> host;
     std::unique_ptr<KeyedCache<BoundSchedule>> schedules;  // loaded ones, unless in host mode
-    std::unique_ptr<KeyedCache<Sighting>> sightings;       // signatures that ran node by node
-    uint64_t keep_ns = 0;                                  // what it took to keep the last schedule
+    std::unique_ptr<SinkChoice> choice;                    // when to keep one
     std::vector<std::unique_ptr<Level>> bodies;
     std::vector<int64_t> extents;
   };
@@ -94,7 +96,9 @@ class Level : public Frame {
   void bind(const std::vector<Argument>& arguments);
   void run_tasks(size_t s, RunContext& run);
   std::shared_ptr<BoundSchedule> find_schedule(size_t s, RunContext& run);
-  bool is_due(SegmentState& state, uint64_t host_ns);
+  bool is_due_before(SegmentState& state);
+  bool is_due_after(SegmentState& state, uint64_t host_ns, RunCounters& counters);
+  std::shared_ptr<const Schedule> make_schedule(size_t s, RunContext& run);
   std::shared_ptr<BoundSchedule> keep_schedule(size_t s, RunContext& run);
   void run_node_by_node(size_t s, RunContext& run);
   PipelineShape pipeline_shape(const HostSegment& segment, const RunContext& run) const;

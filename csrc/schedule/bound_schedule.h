@@ -46,6 +46,9 @@ class BoundSchedule {
   // Its slots of inputs and results are not filled in.
   Lease take_table() const { return Lease(tables_); }
 
+  // Whether it was made when its signature first came, which has not come back since. Guarded by the executable's lock.
+  bool is_first_sighting = false;
+
   const Schedule& schedule() const { return *schedule_; }
   const std::vector<InputSlot>& inputs() const { return inputs_; }
   virtual size_t bytes() const { return bytes_; }

@@ -40,6 +40,10 @@ class TableStore {
 struct RunCounters {
   uint64_t runs = 0, warmups = 0, launches = 0, replays = 0, submits = 0, submitted_tasks = 0, loads = 0, load_ns = 0,
            syncs = 0;
+  // Evidence for the choice of the mode: host time of segments, with their kernels where these execute inline. Node by
+  // node at a signature's first sighting and later, from a kept schedule, and a sample of the latter.
+  uint64_t first_segments = 0, first_segment_ns = 0, repeat_segments = 0, repeat_segment_ns = 0, known_segments = 0,
+           sampled_segments = 0, sampled_segment_ns = 0;
   uint64_t arena_planned_bytes = 0, arena_bound_bytes = 0;  // of all schedules loaded: their arenas, the least possible
 };
 

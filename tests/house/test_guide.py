@@ -20,7 +20,7 @@ import ascendsched
 from ascendsched.errors import AscendSchedError
 
 GUIDE = Path(__file__).resolve().parents[2] / "docs" / "guide"
-PAGES = ["diagnose.md", "from-onnxruntime.md", "threads-and-containers.md", "troubleshooting.md"]
+PAGES = ["diagnose.md", "from-onnxruntime.md", "threads-and-containers.md", "troubleshooting.md", "tuning.md"]
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", flags=re.DOTALL | re.MULTILINE)
 
 
@@ -91,6 +91,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     index = helper.make_tensor_value_info("i", TensorProto.INT64, ["n"])
     save(tmp_path / "gather.onnx", [helper.make_node("Gather", ["w", "i"], ["y"], "rows")], [index], {"w": weights})
     save_traces(tmp_path)
+    rows = [f"2023-11-16 18:17:03.{i:07},{100 + i * i % 71},{i}" for i in range(40)]
+    (tmp_path / "trace.csv").write_text("\n".join(["TIMESTAMP,ContextTokens,GeneratedTokens", *rows]) + "\n")
     command = tmp_path / "bin" / "ascendsched"
     command.parent.mkdir()
     command.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m ascendsched "$@"\n')

@@ -13,8 +13,9 @@ import pytest
 from click.testing import CliRunner, Result
 
 from ascendsched._version import __version__
+from ascendsched.arrays import random_array
 from ascendsched.cli import COMMANDS, main
-from ascendsched.cli.inputs import make_inputs, parse_pairs, parse_shape, random_array
+from ascendsched.cli.inputs import make_inputs, parse_pairs, parse_shape
 from ascendsched.errors import GraphError
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from onnx import helper as h
 
 import ascendsched as asc
 from ascendsched import _core
@@ -64,3 +65,33 @@ def test_the_shapes_kept_are_bounded_and_the_latest() -> None:
     kept = [signature[0][0][0] for signature in _core.hot_shapes(exe._core)]
     assert kept[:3] == [30, 39, 38]
     assert len(kept) == len(set(kept)) == 16
+
+
+@pytest.mark.parametrize("mode", ["host", "auto"])
+def test_memory_fits_after_a_warmup_with_larger_shapes(mode: str) -> None:
+    """The branch of x is current after the warm-up, but has been placed for the first run only."""
+    nodes = [
+        h.make_node("Tanh", ["x"], ["a"]),
+        h.make_node("MatMul", ["a", "w"], ["b"]),
+        h.make_node("Tanh", ["b"], ["y"]),
+    ]
+    nodes += [h.make_node("Neg", ["z"], ["v"])]
+    model = models.model(
+        nodes,
+        [models.info("x", shape=["n", 64]), models.info("z", shape=["m"])],
+        [models.info("y", shape=["n", 64]), models.info("v", shape=["m"])],
+        {"w": np.eye(64, dtype=np.float32)},
+    )
+    exe = asc.compile(model, mode=mode, threads=1, options=asc.Options(fuse=False))
+
+    def run(n: int, m: int) -> None:
+        results = exe.run({"x": np.ones((n, 64), np.float32), "z": np.ones(m, np.float32)})
+        np.testing.assert_allclose(results["y"], np.full((n, 64), np.tanh(np.tanh(1))), rtol=1e-5)
+        assert results["v"].shape == (m,)
+
+    run(2, 2)
+    exe.warmup([{"x": (20_000, 64), "z": (3,)}])
+    run(20_000, 5)
+    for n in (1, 3, 30_000, 7):
+        exe._core.resolve_ahead([[n, 64], [2]])
+        run(n, 9)

@@ -1,0 +1,1 @@
+"""What chooses and tunes: buckets, prediction of shapes, the choice of the mode, the tuner."""

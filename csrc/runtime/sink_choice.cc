@@ -1,0 +1,55 @@
+#include "runtime/sink_choice.h"
+
+#include <algorithm>
+
+namespace asc {
+
+bool SinkChoice::is_due_before(const Key& key) {
+  const std::shared_ptr<Sighting> seen = sightings_.find(key);
+  was_first_ = !seen;
+  if (seen) {
+    note_seen(*seen);
+    if (seen->made || seen->first_ns < price_ns_) return false;
+    seen->made = 1;
+    return true;
+  }
+  // Laplace's rule: nothing is known at first, and one signature proves little.
+  const double chance = (returned_ + 0.5) / (sighted_ + 2);
+  const double price = static_cast<double>(price_ns_), gain = static_cast<double>(host_ns_);
+  if (!price_ns_ || chance * gain < (1 - chance) * price) return false;
+  note_new(key)->made = 1;
+  return true;
+}
+
+bool SinkChoice::is_due_after(const Key& key, uint64_t host_ns) {
+  const std::shared_ptr<Sighting> seen = sightings_.find(key);
+  was_first_ = !seen;
+  if (!seen) {
+    if (sighted_ > 0) host_ns_ = host_ns;  // the first run of all takes longer than others
+    note_new(key)->first_ns = host_ns;
+    return false;
+  }
+  seen->repeat_ns += host_ns;
+  const double price = static_cast<double>(price_ns_) * static_cast<double>(uint64_t{1} << (2 * seen->made));
+  if (static_cast<double>(seen->repeat_ns) < price) return false;
+  seen->repeat_ns = 0;
+  seen->made = static_cast<uint8_t>(std::min<int>(seen->made + 1, kMaxMade));
+  return true;
+}
+
+std::shared_ptr<SinkChoice::Sighting> SinkChoice::note_new(const Key& key) {
+  std::shared_ptr<Sighting> sighting = std::make_shared<Sighting>();
+  sightings_.insert(key, sighting, sizeof(Sighting));
+  if (++sighted_ > kWindow) {
+    sighted_ /= 2;
+    returned_ /= 2;
+  }
+  return sighting;
+}
+
+void SinkChoice::note_seen(Sighting& seen) {
+  if (!seen.has_returned) ++returned_;
+  seen.has_returned = true;
+}
+
+}  // namespace asc

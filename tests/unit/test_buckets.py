@@ -1,0 +1,218 @@
+"""Padded runs: results of the given length, checks against runs without padding, sizes that are given up."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from onnx import TensorProto as T
+from onnx import helper as h
+
+import ascendsched as asc
+
+from . import onnx_models as models
+
+
+def rowwise() -> Any:
+    """y = -x, row by row: padding rows changes nothing."""
+    return models.model(
+        [h.make_node("Neg", ["x"], ["y"])], [models.info("x", shape=["n", 3])], [models.info("y", shape=["n", 3])]
+    )
+
+
+def mean_sensitive() -> Any:
+    """y = x - mean over all rows: padding rows with anything but the mean changes it."""
+    nodes = [h.make_node("ReduceMean", ["x"], ["m"], keepdims=0), h.make_node("Sub", ["x", "m"], ["y"])]
+    return models.model(nodes, [models.info("x", shape=["n", 3])], [models.info("y", shape=["n", 3])])
+
+
+def compiled(model: Any, mode: str = "auto", **buckets: Any) -> asc.Executable:
+    settings = {"axis": {"x": 0}, "slice": {"y": 0}} | buckets
+    return asc.compile(model, mode=mode, threads=1, options=asc.Options(buckets=asc.Buckets(**settings)))
+
+
+def rows(count: int, seed: int = 0) -> np.ndarray[Any, Any]:
+    return np.random.default_rng(seed).standard_normal((count, 3)).astype(np.float32)
+
+
+@pytest.fixture(autouse=True)
+def no_warnings() -> Iterator[None]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        yield
+
+
+@pytest.mark.parametrize("mode", ["host", "sink", "auto"])
+def test_results_have_the_given_length_and_few_shapes_run(mode: str) -> None:
+    exe = compiled(rowwise(), mode, sizes=[4, 16], check_every=0)
+    for n in [1, 2, 3, 4, 5, 9, 16, 3, 1] * 3:
+        x = rows(n)
+        for result in (exe(x), exe(x=x), exe.run({"x": x})["y"], exe.run_async({"x": x}).wait()["y"]):
+            np.testing.assert_array_equal(result, -x)
+            assert result.flags.c_contiguous
+    assert exe.stats()["schedule_entries"] <= 2
+    assert "buckets 4, 16" in exe.explain()
+
+
+def test_a_length_above_all_sizes_runs_as_it_is() -> None:
+    exe = compiled(rowwise(), sizes=[4])
+    np.testing.assert_array_equal(exe(rows(7)), -rows(7))
+    assert exe.stats()["exact_runs"] == 1
+
+
+def test_empty_inputs_are_not_padded() -> None:
+    exe = compiled(rowwise(), sizes=[4])
+    assert exe(rows(0)).shape == (0, 3)
+
+
+def test_sizes_are_learned_while_lengths_come() -> None:
+    exe = compiled(rowwise(), max_count=3)
+    for i in range(300):
+        x = rows([3, 10, 11, 12, 40][i % 5])
+        np.testing.assert_array_equal(exe(x), -x)
+    stats = exe.stats()
+    assert stats["buckets"] <= 3
+    assert stats["padded_positions"] < stats["given_positions"] / 4
+    assert "learned" in exe.explain()
+
+
+def test_a_size_whose_results_differ_is_switched_off_loudly_and_results_stay_exact() -> None:
+    exe, exact = compiled(mean_sensitive(), sizes=[8, 16]), asc.compile(mean_sensitive(), threads=1)
+    with pytest.warns(RuntimeWarning, match="size 8 is switched off: result 'y' of length 5 differs"):
+        np.testing.assert_array_equal(exe(rows(5)), exact(rows(5)))
+    np.testing.assert_array_equal(exe(rows(6)), exact(rows(6)))
+    with pytest.warns(RuntimeWarning, match="size 16"):
+        run = exe.run_async({"x": rows(9)})
+    np.testing.assert_array_equal(run.wait()["y"], exact(rows(9)))
+    assert exe.stats()["buckets_off"] == 2
+    assert "bucket 8 is off" in exe.explain()
+
+
+def test_no_size_is_padded_once_many_were_given_up() -> None:
+    exe = compiled(mean_sensitive(), sizes=range(4, 80, 4))
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        for n in range(3, 79, 4):
+            exe(rows(n))
+    assert len(said) == 8
+
+
+def test_a_later_difference_is_found_by_sampling() -> None:
+    exe = compiled(mean_sensitive(), sizes=[8], check_every=4)
+    exe(np.zeros((5, 3), np.float32))  # the mean is the padding: no difference
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        for _ in range(4):
+            exe(rows(5))
+    assert len(said) == 1
+
+
+def test_a_result_that_is_not_cut_is_found_by_its_shape() -> None:
+    exe = compiled(rowwise(), sizes=[8], slice={})
+    with pytest.warns(RuntimeWarning, match=r"shape \(8, 3\) with padding"):
+        assert exe(rows(5)).shape == (5, 3)
+
+
+def test_a_size_that_the_model_refuses_is_switched_off() -> None:
+    constants = {"table": np.arange(6, dtype=np.float32)}
+    nodes = [
+        h.make_node("Shape", ["x"], ["s"], start=0, end=1),
+        h.make_node("Expand", ["one", "s"], ["e"]),
+        h.make_node("CumSum", ["e", "axis"], ["c"]),
+        h.make_node("Gather", ["table", "c"], ["y"]),
+    ]
+    constants |= {"one": np.ones(1, np.int64), "axis": np.int64(0)}  # type: ignore[dict-item]
+    model = models.model(nodes, [models.info("x", shape=["n", 3])], [models.info("y", shape=["n"])], constants)
+    exe = compiled(model, sizes=[8])
+    with pytest.warns(RuntimeWarning, match="padded run fails"):
+        np.testing.assert_array_equal(exe(rows(3)), [1, 2, 3])
+
+
+def test_padding_uses_the_declared_value_and_type() -> None:
+    model = models.model(
+        [h.make_node("Neg", ["x"], ["y"])],
+        [models.info("x", T.INT64, shape=["n"])],
+        [models.info("y", T.INT64, shape=["n"])],
+    )
+    exe = asc.compile(
+        model, threads=1, options=asc.Options(buckets=asc.Buckets(axis={"x": 0}, sizes=[4], pad={"x": 7}))
+    )
+    with pytest.warns(RuntimeWarning, match="without"):
+        exe([1, 2])
+    for bad in (1.5, float("nan"), 2**70):
+        with pytest.raises(asc.PlanError, match="no int64"):
+            asc.compile(model, options=asc.Options(buckets=asc.Buckets(axis={"x": 0}, sizes=[4], pad={"x": bad})))
+
+
+def test_copies_beyond_the_bound_are_not_made() -> None:
+    exe = compiled(rowwise(), sizes=[1000], max_bytes=100)
+    exe(rows(5))
+    assert exe.stats()["exact_runs"] == 1
+
+
+def test_inputs_of_different_lengths_are_refused() -> None:
+    inputs = [models.info("x", shape=["n", 3]), models.info("z", shape=["m", 3])]
+    model = models.model(
+        [h.make_node("Neg", ["x"], ["y"]), h.make_node("Neg", ["z"], ["w"])],
+        inputs,
+        [models.info("y", shape=["n", 3]), models.info("w", shape=["m", 3])],
+    )
+    exe = compiled(model, sizes=[8], axis={"x": 0, "z": 0})
+    with pytest.raises(asc.GraphError, match="same length"):
+        exe(rows(2), rows(3))
+
+
+def test_wrong_inputs_give_the_usual_errors() -> None:
+    exe = compiled(rowwise(), sizes=[8])
+    for feeds in ({}, {"z": rows(2)}, {"x": rows(2)[0]}, {"x": rows(2).astype(np.float64)}, {"x": None}):
+        with pytest.raises(asc.GraphError):
+            exe.run(feeds)
+    with pytest.raises(asc.GraphError, match="dict"):
+        exe.run(rows(2))  # type: ignore[arg-type]
+    with pytest.raises(asc.GraphError):
+        exe(rows(2), rows(2))
+    np.testing.assert_array_equal(exe(rows(2)), -rows(2))
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"axis": {}},
+        {"axis": {"x": -1}},
+        {"axis": {"x": True}},
+        {"axis": ["x"]},
+        {"sizes": [0]},
+        {"sizes": [1.5]},
+        {"sizes": "12"},
+        {"sizes": range(1, 5000)},
+        {"sizes": []},
+        {"max_count": 3},
+        {"pad": {"z": 1}},
+        {"pad": {"x": "1"}},
+        {"slice": {"y": 99}},
+        {"max_bytes": -1},
+        {"check_every": 1.5},
+        {"tolerance": -1.0},
+        {"tolerance": float("inf")},
+    ],
+)
+def test_declarations_that_make_no_sense_are_refused(settings: dict[str, Any]) -> None:
+    with pytest.raises(asc.PlanError, match=r"\[buckets\]"):
+        asc.Buckets(**({"axis": {"x": 0}, "sizes": [4]} | settings))
+
+
+@pytest.mark.parametrize("settings", [{"axis": {"q": 0}}, {"axis": {"x": 1}}, {"axis": {"x": 5}}, {"slice": {"q": 0}}])
+def test_declarations_that_do_not_fit_the_model_are_refused(settings: dict[str, Any]) -> None:
+    with pytest.raises(asc.PlanError, match=r"\[buckets\]"):
+        compiled(rowwise(), sizes=[4], **settings)
+
+
+def test_saved_executables_keep_their_buckets(tmp_path: Any) -> None:
+    exe = compiled(rowwise(), sizes=[4])
+    exe.save(tmp_path / "m.asc")
+    again = asc.load(tmp_path / "m.asc")
+    np.testing.assert_array_equal(again(rows(3)), -rows(3))
+    assert again.stats()["bucket_runs"] == 1

@@ -20,6 +20,7 @@ from ascendsched.setup import Setup, SourceFile
 
 if TYPE_CHECKING:
     from ascendsched.profile import Profile
+    from ascendsched.tasks import Task
 
 Array = np.ndarray[Any, Any]
 
@@ -239,6 +240,12 @@ class Executable:
         options = self._setup.options or from_environment()
         is_static = not self._core.dynamic_reasons
         return self._core.explain() + explain_choice(self.stats(), is_static, self.mode, options.schedule_cache_bytes)
+
+    def tasks(self) -> list[Task]:
+        """What each task works on, in plan order, with the shapes of the last run."""
+        from ascendsched.tasks import read_tasks
+
+        return read_tasks(self._core)
 
     def stats(self) -> dict[str, int]:
         """Counters since compilation: runs, launches, cache hits and misses, bytes."""

@@ -18,6 +18,7 @@ COMMANDS = {
     "plan": "Show what a model is compiled to, and why, or whether it is supported.",
     "profile": "Record a model, say what bounds it, and predict what sink mode would gain.",
     "diagnose": "Say what bounds a recorded program, from its profile: PyTorch, Ascend or our own.",
+    "simulate": "Simulate a model on a device or a cluster that is not here.",
     "tune": "Find settings that make a model faster on the shapes that it is used with.",
     "memplan": "Place buffers with known lifetimes in one arena.",
     "buckets": "Find the lengths to pad to that waste least, for a trace of requests.",

@@ -33,6 +33,19 @@ struct NodeInfo {
   std::string name, op;
 };
 
+// What a task works on, as it was resolved last.
+struct TaskInfo {
+  struct Operand {
+    DType dtype = DType::kUndefined;  // kUndefined: absent
+    Shape shape;
+    bool is_constant = false;
+  };
+  uint32_t number = 0;         // of its node
+  std::string implementation;  // empty: never resolved
+  std::vector<Operand> inputs, outputs;
+  std::vector<std::string> parts;  // operators of a fused node
+};
+
 class Executable : public std::enable_shared_from_this<Executable> {
  public:
   // Compiles the graph and binds it to the device. Throws GraphError, UnsupportedError, PlanError, DeviceError.
@@ -68,6 +81,8 @@ class Executable : public std::enable_shared_from_this<Executable> {
 
   Stats stats();
   std::string explain();
+  // Every task of the plan, bodies included, in plan order.
+  std::vector<TaskInfo> tasks();
   void resize_caches(size_t tiling_bytes, size_t schedule_bytes);
   // Tests: drops the n-th entry of each cache, and what the resolvers remember.
   void drop_cache_entries(size_t n);

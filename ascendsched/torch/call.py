@@ -4,53 +4,29 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 import torch
 
-from ascendsched.arrays import numpy_dtype
+from ascendsched.errors import UnsupportedError
 from ascendsched.executable import Executable
-from ascendsched.torch.convert import Converted, Output
+from ascendsched.native import core as _core
+from ascendsched.torch.convert import Converted
 
 
-class Call:
-    """A compiled graph, called as AOTAutograd calls: one list of arguments, which is emptied.
+def make_call(executable: Executable, converted: Converted) -> Any:
+    """A compiled graph as a function of one list of arguments, which is emptied, as AOTAutograd calls it.
 
-    Inputs are read where torch has them. Results are fresh tensors, with the strides that torch expects.
+    Tensors are read where torch has them; one that does not lie in the order of its axes is copied. Results are fresh
+    tensors, with the strides that torch expects.
+
+    Raises
+    ------
+    UnsupportedError
+        For a torch without DLPack's exchange interface.
     """
-
-    _boxed_call = True
-
-    def __init__(self, executable: Executable, converted: Converted) -> None:
-        self.executable = executable
-        self._core = executable._core
-        self._inputs = converted.inputs
-        self._types = converted.types
-        self._outputs = converted.outputs
-
-    def __call__(self, args: Any) -> list[Any]:
-        arrays = [_array(args[i], t) for i, t in zip(self._inputs, self._types, strict=True)]
-        results = self._core.call(*arrays)
-        if isinstance(args, list):
-            args.clear()
-        return [None if o.index < 0 else _result(results[o.index], o) for o in self._outputs]
-
-
-def _array(value: Any, dtype: Any) -> Any:
-    """An argument as an array, in place where its layout allows."""
-    if dtype is None:
-        return np.asarray(value, np.int64)
-    tensor = value.detach().contiguous()
-    if tensor.is_conj() or tensor.is_neg():
-        tensor = tensor.resolve_conj().resolve_neg()
-    if tensor.dtype == torch.bfloat16:
-        return tensor.view(torch.uint16).numpy().view(numpy_dtype("bfloat16"))
-    return tensor.numpy()
-
-
-def _result(array: Any, output: Output) -> Any:
-    if output.is_size:
-        return int(array)
-    tensor = torch.from_numpy(array)
-    if output.order is not None:
-        tensor = tensor.permute(np.argsort(output.order).tolist())
-    return tensor
+    api = getattr(torch.Tensor, "__dlpack_c_exchange_api__", None)
+    if api is None:
+        raise UnsupportedError(f"[torch] torch {torch.__version__} is too old; install torch 2.10 or newer")
+    outputs = [(o.index, o.is_size, list(o.order or ())) for o in converted.outputs]
+    call = _core.TensorCall(executable._core, api, converted.inputs, outputs)
+    call._boxed_call = True
+    return call

@@ -42,7 +42,6 @@ class Converted:
     graph: Graph
     inputs: list[int]  # argument of each input
     outputs: list[Output]
-    types: list[Any]  # torch element type of each input; None for a size
 
 
 def convert(module: fx.GraphModule, name: str) -> Converted:
@@ -75,7 +74,7 @@ def convert(module: fx.GraphModule, name: str) -> Converted:
         if node.op in {"call_function", "get_attr"}:
             env[node] = _convert_node(module, lowering, node, env)
     outputs = _convert_outputs(graph, lowering, module, env)
-    return Converted(graph, bound, outputs, [getattr(arguments[i].meta["val"], "dtype", None) for i in bound])
+    return Converted(graph, bound, outputs)
 
 
 def reasons(module: fx.GraphModule, device: str) -> dict[fx.Node, str]:
@@ -130,6 +129,8 @@ def _declared(graph: Graph, name: str, meta: Any) -> Tensor:
         raise refuse(f"'{name}' is {type(meta).__name__}, no tensor")
     if meta.device.type != "cpu" or meta.layout != torch.strided:
         raise refuse(f"'{name}' is on {meta.device}, {meta.layout}")
+    if meta.is_conj() or meta.is_neg():
+        raise refuse(f"'{name}' is a lazy conjugate or negative")
     return graph.input(name, dtype_name(meta.dtype), [_dim(size) for size in meta.shape])
 
 

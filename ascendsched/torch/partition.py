@@ -11,7 +11,7 @@ from torch.fx.passes.infra.partitioner import CapabilityBasedPartitioner
 
 from ascendsched.executable import build
 from ascendsched.setup import Setup
-from ascendsched.torch.call import Call
+from ascendsched.torch.call import make_call
 from ascendsched.torch.convert import convert, reasons
 from ascendsched.torch.counters import count, count_fallback
 
@@ -75,11 +75,11 @@ def _replace(fused: Any, name: str, settings: Settings) -> None:
     part.forward = forward
 
 
-def _compile(module: fx.GraphModule, name: str, settings: Settings) -> Call:
+def _compile(module: fx.GraphModule, name: str, settings: Settings) -> Any:
     converted = convert(module, name)
     count("subgraphs")
     setup = Setup(settings.device, settings.mode, settings.threads, settings.options)
-    return Call(build(converted.graph.core, setup), converted)
+    return make_call(build(converted.graph.core, setup), converted)
 
 
 def _boxed(module: Any) -> Callable[..., Any]:

@@ -48,6 +48,9 @@ struct PyExecutable {
   mutable LastCall last;
 };
 
+// The executable's last signature once more, on these addresses in graph order; false where a run has to be started.
+bool repeat_addresses(const PyExecutable& exe, void* const* inputs, void* const* outputs);
+
 // Runs that repeat the last signature; a null object where a run has to be started.
 py::object repeat_by_name(const PyExecutable& exe, const py::dict& feeds);
 py::object repeat_in_order(const PyExecutable& exe, const py::args& arrays);

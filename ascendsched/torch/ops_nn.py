@@ -40,6 +40,31 @@ def _layer_norm(
     return made, None, None
 
 
+@lowers(aten.native_group_norm.default)
+def _group_norm(
+    c: Lowering,
+    meta: Any,
+    x: Value,
+    weight: Value | None,
+    bias: Value | None,
+    n: Any,
+    channels: int,
+    size: Any,
+    groups: int,
+    eps: float,
+) -> tuple[Tensor | None, ...]:
+    rows = c.op("Reshape", x.tensor, c.constant([0, groups, -1]))
+    apart = c.op("Sub", rows, c.op("ReduceMean", rows, c.constant([-1]), keepdims=1))
+    variance = c.op("ReduceMean", c.op("Mul", apart, apart), c.constant([-1]), keepdims=1)
+    normal = c.op("Div", apart, c.op("Sqrt", c.op("Add", variance, c.constant(eps, x.dtype))))
+    made = c.op("Reshape", normal, c.shape_of(x))
+    to_channels = c.constant([channels] + [1] * (x.rank - 2))
+    for op, operand in (("Mul", weight), ("Add", bias)):
+        if operand is not None:
+            made = c.op(op, made, c.op("Reshape", operand.tensor, to_channels))
+    return made, None, None
+
+
 @lowers(aten._native_batch_norm_legit_no_training.default)
 def _batch_norm(
     c: Lowering,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Set
 from typing import TYPE_CHECKING, Any
 
 from torch import fx
@@ -11,6 +11,7 @@ from torch.fx.passes.infra.partitioner import CapabilityBasedPartitioner
 
 from ascendsched.executable import build
 from ascendsched.setup import Setup
+from ascendsched.torch.aliases import shared_views
 from ascendsched.torch.call import make_call
 from ascendsched.torch.convert import convert, reasons
 from ascendsched.torch.counters import count, count_fallback
@@ -24,7 +25,7 @@ _log = logging.getLogger("ascendsched")
 class _Support:
     """What the partitioner asks: which nodes we run."""
 
-    def __init__(self, refused: Mapping[fx.Node, str]) -> None:
+    def __init__(self, refused: Set[fx.Node]) -> None:
         self._refused = refused
 
     def is_node_supported(self, submodules: Mapping[str, Any], node: fx.Node) -> bool:
@@ -43,16 +44,17 @@ def compile_module(module: fx.GraphModule, settings: Settings) -> Callable[..., 
     count("graphs")
     nodes = [node for node in module.graph.nodes if node.op == "call_function"]
     refused = reasons(module, settings.device)
+    shared = shared_views(module)
     for node, reason in refused.items():
         count_fallback(reason)
         _log.info("torch: node '%s' is left to torch: %s", node.name, reason)
     count("fallback_nodes", len(refused))
     if not nodes or len(refused) == len(nodes):
         return _boxed(module)
-    if not refused:
+    if not refused and not shared:
         count("nodes", len(nodes))
         return _compile(module, "torch", settings)
-    support: Any = _Support(refused)
+    support: Any = _Support(refused.keys() | shared)
     fused = CapabilityBasedPartitioner(module, support, allows_single_node_partition=False).partition_and_fuse()
     for node in fused.graph.nodes:
         if node.op == "call_module":

@@ -23,13 +23,15 @@ from ascendsched.options import Options
 
 if TYPE_CHECKING:
     from ascendsched.executable import Binding, DeviceInfo, Executable, Run, TensorInfo, compile, devices
+    from ascendsched.extensions import get_include
     from ascendsched.graph import Graph, Tensor
+    from ascendsched.operators import op
     from ascendsched.store import load
 
 # What needs the compiled core is loaded when first used: the readers of profiles work without it.
 _MODULES = dict.fromkeys(
     ["Binding", "DeviceInfo", "Executable", "Run", "TensorInfo", "compile", "devices"], "ascendsched.executable"
-) | {"Graph": "ascendsched.graph", "Tensor": "ascendsched.graph", "load": "ascendsched.store"}
+) | {"op": "ascendsched.operators", "get_include": "ascendsched.extensions", "Graph": "ascendsched.graph", "Tensor": "ascendsched.graph", "load": "ascendsched.store"}
 
 __all__ = [
     "AscendSchedError",
@@ -52,7 +54,9 @@ __all__ = [
     "__version__",
     "compile",
     "devices",
+    "get_include",
     "load",
+    "op",
 ]
 
 

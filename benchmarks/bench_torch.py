@@ -19,7 +19,6 @@ from command import main
 from harness import Array, Effort, Subject, Table, compare
 
 VOCABULARY, CAPACITY, STEPS, WARM = 128, 256, 8, 8
-PEER = "eager"
 
 
 class Decoding:
@@ -122,9 +121,9 @@ def _measure_calls(torch: Any, effort: Effort) -> Table:
 
         want = lambda: model(x).detach().numpy()  # noqa: E731
         checked = want if label == "constants" else (lambda call=call: call().numpy())
-        subjects.append(Subject(label, call, result=checked, is_peer=label == "constants"))
+        subjects.append(Subject(label, call, result=checked))
     subjects[1].call()
-    return compare("one call of a tiny model", subjects, effort, reference=model(x).detach().numpy())
+    return compare("one call of a tiny model", "call", subjects, model(x).detach().numpy(), effort)
 
 
 def measure(effort: Effort) -> Iterator[Table]:
@@ -144,20 +143,16 @@ def measure(effort: Effort) -> Iterator[Table]:
             torch._dynamo.reset()
             model = make()
             subjects = []
-            for label in (PEER, *backends):
+            for label in ("eager", *backends):
                 own = make()
                 own.load_state_dict(model.state_dict())
                 options = {"options": {"threads": 1}} if label == "ascendsched" else {}
-                run = own if label == PEER else torch.compile(own, backend=backends[label], **options)
+                run = own if label == "eager" else torch.compile(own, backend=backends[label], **options)
                 decoding = Decoding(torch, transformers, own, run, is_static)
-                subjects.append(
-                    Subject(
-                        label, decoding.advance, STEPS, decoding.result, around=decoding.started, is_peer=label == PEER
-                    )
-                )
+                subjects.append(Subject(label, decoding.advance, STEPS, decoding.result, around=decoding.started))
             reference = Decoding(torch, transformers, model, model, is_static).result()
             kind = "fixed cache" if is_static else "growing cache"
-            yield compare(f"{name}, {kind}, per token", subjects, effort, reference=reference)
+            yield compare(f"{name}, {kind}", "token", subjects, reference, effort, calls=1, rate="tokens/s")
     yield _measure_calls(torch, effort)
 
 

@@ -11,15 +11,14 @@ import torch
 from torch import fx
 from torch._subclasses.fake_tensor import unset_fake_temporarily
 
+from ascendsched import operators
+from ascendsched.element_types import ONNX_TYPES
 from ascendsched.errors import UnsupportedError
 from ascendsched.graph import Graph, Tensor
 
 Lower = Callable[..., Any]
 
 _LOWERINGS: dict[Any, Lower] = {}
-_TYPES = frozenset(
-    "float16 float32 float64 bfloat16 int8 int16 int32 int64 uint8 uint16 uint32 uint64 bool".split()  # noqa: SIM905
-)
 
 
 def lowers(*targets: Any) -> Callable[[Lower], Lower]:
@@ -47,7 +46,7 @@ def dtype_name(dtype: Any) -> str:
         For types that the core does not have.
     """
     name = str(dtype).removeprefix("torch.")
-    if name not in _TYPES:
+    if name not in ONNX_TYPES:
         raise refuse(f"element type {name} is not supported")
     return name
 
@@ -116,14 +115,33 @@ class Lowering:
             Where there is no lowering for it, or not for such arguments.
         """
         function = _LOWERINGS.get(node.target)
+        self._node, self._count = node.name, 0
         if function is None:
+            made = self._lower_foreign(node, args, kwargs)
+            if made is not None:
+                return made
             raise refuse(f"{node.target} has no lowering")
         try:
             inspect.signature(function).bind(self, node.meta.get("val"), *args, **kwargs)
         except TypeError as error:
             raise refuse(f"{node.target}: {error}") from None
-        self._node, self._count = node.name, 0
         return function(self, node.meta.get("val"), *args, **kwargs)
+
+    def _lower_foreign(self, node: fx.Node, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+        """A custom operator of torch whose name is registered with us too; None for others."""
+        if not isinstance(node.target, torch._ops.OpOverload) or node.target.namespace in {"aten", "prims"}:
+            return None
+        meta = node.meta.get("val")
+        count = len(meta) if isinstance(meta, (tuple, list)) else 1
+        schema = node.target._schema
+        given = dict(zip((a.name for a in schema.arguments), args, strict=False)) | kwargs
+        inputs = [v for v in given.values() if isinstance(v, Value)]
+        attributes = {k: v for k, v in given.items() if v is not None and not isinstance(v, Value)}
+        found = operators.find(schema.name, count, attributes)
+        if found is None:
+            return None
+        made = self.op(found[0], *(v.tensor for v in inputs), outputs=count, **found[1])
+        return tuple(made) if isinstance(meta, (tuple, list)) and count > 1 else made
 
     def op(self, op: str, *inputs: Tensor | None, outputs: int = 1, **attributes: Any) -> Any:
         """One operator, named after the FX node."""
@@ -163,8 +181,6 @@ class Lowering:
 
     def cast_tensor(self, tensor: Tensor, dtype: str) -> Tensor:
         """Converts a tensor."""
-        from ascendsched.torch.types import ONNX_TYPES
-
         return self.op("Cast", tensor, to=ONNX_TYPES[dtype])  # type: ignore[no-any-return]
 
     def sizes(self, sizes: Sequence[Any]) -> Tensor:

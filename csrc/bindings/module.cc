@@ -60,4 +60,5 @@ PYBIND11_MODULE(_core, m) {
   asc::bind_support(m);
   asc::bind_memory(m);
   asc::bind_host_call(m);
+  asc::bind_extension(m);
 }

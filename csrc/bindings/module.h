@@ -18,5 +18,6 @@ void bind_tensor_call(py::module_& m);  // after bind_executable
 void bind_support(py::module_& m);
 void bind_memory(py::module_& m);
 void bind_host_call(py::module_& m);
+void bind_extension(py::module_& m);
 
 }  // namespace asc

@@ -31,7 +31,13 @@ if TYPE_CHECKING:
 # What needs the compiled core is loaded when first used: the readers of profiles work without it.
 _MODULES = dict.fromkeys(
     ["Binding", "DeviceInfo", "Executable", "Run", "TensorInfo", "compile", "devices"], "ascendsched.executable"
-) | {"op": "ascendsched.operators", "get_include": "ascendsched.extensions", "Graph": "ascendsched.graph", "Tensor": "ascendsched.graph", "load": "ascendsched.store"}
+) | {
+    "op": "ascendsched.operators",
+    "get_include": "ascendsched.extensions",
+    "Graph": "ascendsched.graph",
+    "Tensor": "ascendsched.graph",
+    "load": "ascendsched.store",
+}
 
 __all__ = [
     "AscendSchedError",

@@ -144,9 +144,7 @@ def _plain(name: str, key: str, value: Any) -> Any:
         return value
     if isinstance(value, Sequence) and all(isinstance(v, _VALUES) for v in value):
         return list(value)
-    raise GraphError(
-        f"[op] {name}: attribute '{key}' is {type(value).__name__}; pass numbers, texts or lists of them"
-    )
+    raise GraphError(f"[op] {name}: attribute '{key}' is {type(value).__name__}; pass numbers, texts or lists of them")
 
 
 def _from_text(tiling: Callable[..., Any]) -> Callable[..., Any]:

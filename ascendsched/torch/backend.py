@@ -65,7 +65,7 @@ def backend(
     wrap = aot_autograd(
         fw_compiler=compiler, bw_compiler=compiler, inference_compiler=compiler, decompositions=_decompositions()
     )
-    return wrap(module, example_inputs)  # type: ignore[no-any-return]
+    return wrap(module, example_inputs)
 
 
 def _settings(mode: str | None, options: Mapping[str, Any] | None) -> Settings:

@@ -12,7 +12,7 @@ from torch import fx
 from ascendsched.errors import UnsupportedError
 from ascendsched.graph import Graph, Tensor
 from ascendsched.native import core as _core
-from ascendsched.torch import ops_create, ops_math, ops_nn, ops_shape  # noqa: F401 - they register lowerings
+from ascendsched.torch import ops_create, ops_math, ops_nn, ops_reduce, ops_shape  # noqa: F401 - they register lowerings
 from ascendsched.torch.lowering import Lowering, Value, dtype_name, is_same_size, refuse
 
 
@@ -185,9 +185,7 @@ def _attribute(module: fx.GraphModule, path: str) -> Any:
     return found
 
 
-def _convert_outputs(
-    graph: Graph, lowering: Lowering, module: fx.GraphModule, env: dict[fx.Node, Any]
-) -> list[Output]:
+def _convert_outputs(graph: Graph, lowering: Lowering, module: fx.GraphModule, env: dict[fx.Node, Any]) -> list[Output]:
     (results,) = next(node for node in module.graph.nodes if node.op == "output").args
     lowering._node = "output"
     outputs: list[Output] = []

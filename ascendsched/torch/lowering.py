@@ -181,7 +181,7 @@ class Lowering:
 
     def cast_tensor(self, tensor: Tensor, dtype: str) -> Tensor:
         """Converts a tensor."""
-        return self.op("Cast", tensor, to=ONNX_TYPES[dtype])  # type: ignore[no-any-return]
+        return self.op("Cast", tensor, to=ONNX_TYPES[dtype])
 
     def sizes(self, sizes: Sequence[Any]) -> Tensor:
         """A list of ints and sizes as an int64 tensor."""
@@ -199,17 +199,17 @@ class Lowering:
                 run.append(int(size))
         if run:
             parts.append(self.constant(run))
-        return parts[0] if len(parts) == 1 else self.op("Concat", *parts, axis=0)  # type: ignore[no-any-return]
+        return parts[0] if len(parts) == 1 else self.op("Concat", *parts, axis=0)
 
     def dim(self, tensor: Tensor, axis: int) -> Tensor:
         """One size of a tensor, as a list of one number."""
-        return self.op("Shape", tensor, start=axis, end=axis + 1)  # type: ignore[no-any-return]
+        return self.op("Shape", tensor, start=axis, end=axis + 1)
 
     def shape_of(self, value: Value) -> Tensor:
         """The shape of a value, constant where it is known."""
         if all(isinstance(size, int) for size in value.shape):
             return self.sizes(value.shape)
-        return self.op("Shape", value.tensor)  # type: ignore[no-any-return]
+        return self.op("Shape", value.tensor)
 
     def zero_rank(self, size: Any) -> Tensor:
         """A size as a tensor of rank 0."""

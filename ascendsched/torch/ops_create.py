@@ -15,7 +15,7 @@ aten = torch.ops.aten
 
 
 def _filled(c: Lowering, meta: Any, value: Any, shape: Tensor) -> Tensor:
-    return c.op("Expand", c.cast(value, dtype_name(meta.dtype)), shape)  # type: ignore[no-any-return]
+    return c.op("Expand", c.cast(value, dtype_name(meta.dtype)), shape)
 
 
 def _full_of(c: Lowering, meta: Any, value: Any, size: Sequence[Any]) -> Tensor:
@@ -81,4 +81,4 @@ def _arange_end(c: Lowering, meta: Any, end: Any, **_: Any) -> Tensor:
 
 @lowers(aten.sym_size.int)
 def _sym_size(c: Lowering, meta: Any, x: Value, dim: int) -> Tensor:
-    return c.op("Squeeze", c.dim(x.tensor, x.axis(dim)), c.constant([0]))  # type: ignore[no-any-return]
+    return c.op("Squeeze", c.dim(x.tensor, x.axis(dim)), c.constant([0]))

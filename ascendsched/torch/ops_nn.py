@@ -18,14 +18,14 @@ aten = torch.ops.aten
 def _softmax(c: Lowering, meta: Any, x: Value, dim: int, half_to_float: bool) -> Tensor:
     if x.rank == 0 or half_to_float:
         raise refuse("softmax of rank 0 or of half to float")
-    return c.op("Softmax", x.tensor, axis=x.axis(dim))  # type: ignore[no-any-return]
+    return c.op("Softmax", x.tensor, axis=x.axis(dim))
 
 
 @lowers(aten._log_softmax.default)
 def _log_softmax(c: Lowering, meta: Any, x: Value, dim: int, half_to_float: bool) -> Tensor:
     if x.rank == 0 or half_to_float:
         raise refuse("log_softmax of rank 0 or of half to float")
-    return c.op("LogSoftmax", x.tensor, axis=x.axis(dim))  # type: ignore[no-any-return]
+    return c.op("LogSoftmax", x.tensor, axis=x.axis(dim))
 
 
 @lowers(aten.native_layer_norm.default)
@@ -113,7 +113,7 @@ def _convolution(
     if is_transposed:
         attributes["output_padding"] = whole(output_padding)
     operands = (x.tensor, weight.tensor, *(() if bias is None else (bias.tensor,)))
-    return c.op("ConvTranspose" if is_transposed else "Conv", *operands, **attributes)  # type: ignore[no-any-return]
+    return c.op("ConvTranspose" if is_transposed else "Conv", *operands, **attributes)
 
 
 def _pool_attributes(
@@ -162,14 +162,14 @@ def _avg_pool(
     if divisor_override is not None or ceil_mode:
         raise refuse("average pooling with a divisor or rounding up")
     attributes = _pool_attributes(x, kernel, stride, padding, ceil_mode)
-    return c.op("AveragePool", x.tensor, **attributes, count_include_pad=int(count_include_pad))  # type: ignore[no-any-return]
+    return c.op("AveragePool", x.tensor, **attributes, count_include_pad=int(count_include_pad))
 
 
 @lowers(aten._adaptive_avg_pool2d.default)
 def _adaptive_pool(c: Lowering, meta: Any, x: Value, size: Sequence[Any]) -> Tensor:
     if list(size) != [1, 1] or x.rank != 4:
         raise refuse("adaptive pooling to more than one value")
-    return c.op("GlobalAveragePool", x.tensor)  # type: ignore[no-any-return]
+    return c.op("GlobalAveragePool", x.tensor)
 
 
 @lowers(aten._scaled_dot_product_flash_attention_for_cpu.default)

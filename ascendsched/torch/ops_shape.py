@@ -37,7 +37,7 @@ def _view(c: Lowering, meta: Any, x: Value, size: Sequence[Any]) -> Tensor:
     has_zero = any(isinstance(s, int) and s == 0 for s in sizes)
     if len(moving) == 1 and not has_zero and -1 not in sizes:
         sizes[moving[0]] = -1  # what varies follows from the rest: the shape is a constant
-    return c.op("Reshape", x.tensor, c.sizes(sizes), allowzero=int(has_zero))  # type: ignore[no-any-return]
+    return c.op("Reshape", x.tensor, c.sizes(sizes), allowzero=int(has_zero))
 
 
 @lowers(aten.view.dtype)
@@ -47,7 +47,7 @@ def _view_dtype(c: Lowering, meta: Any, x: Value, dtype: Any) -> Tensor:
 
 @lowers(aten.permute.default)
 def _permute(c: Lowering, meta: Any, x: Value, dims: Sequence[int]) -> Tensor:
-    return c.op("Transpose", x.tensor, perm=[x.axis(d) for d in dims])  # type: ignore[no-any-return]
+    return c.op("Transpose", x.tensor, perm=[x.axis(d) for d in dims])
 
 
 @lowers(aten.transpose.int)
@@ -57,7 +57,7 @@ def _transpose(c: Lowering, meta: Any, x: Value, a: int, b: int) -> Tensor:
     perm = list(range(x.rank))
     a, b = x.axis(a), x.axis(b)
     perm[a], perm[b] = b, a
-    return c.op("Transpose", x.tensor, perm=perm)  # type: ignore[no-any-return]
+    return c.op("Transpose", x.tensor, perm=perm)
 
 
 @lowers(aten.t.default)
@@ -67,7 +67,7 @@ def _t(c: Lowering, meta: Any, x: Value) -> Tensor:
 
 @lowers(aten.unsqueeze.default)
 def _unsqueeze(c: Lowering, meta: Any, x: Value, dim: int) -> Tensor:
-    return c.op("Unsqueeze", x.tensor, c.constant([dim if dim >= 0 else dim + x.rank + 1]))  # type: ignore[no-any-return]
+    return c.op("Unsqueeze", x.tensor, c.constant([dim if dim >= 0 else dim + x.rank + 1]))
 
 
 @lowers(aten.squeeze.dim, aten.squeeze.dims, aten.squeeze.default)
@@ -82,7 +82,7 @@ def _squeeze(c: Lowering, meta: Any, x: Value, dim: Any = None) -> Tensor:
 def _expand_to(c: Lowering, tensor: Tensor, shape: list[Any], like: Value) -> Tensor:
     if len(shape) == like.rank and all(map(is_same_size, shape, like.shape)):
         return tensor
-    return c.op("Expand", tensor, c.shape_of(like))  # type: ignore[no-any-return]
+    return c.op("Expand", tensor, c.shape_of(like))
 
 
 @lowers(aten.expand.default)
@@ -91,7 +91,7 @@ def _expand(c: Lowering, meta: Any, x: Value, size: Sequence[Any], *, implicit: 
     sizes = [1 if is_same_size(old, new) else s for old, new, s in zip(before, meta.shape, size, strict=True)]
     if all(isinstance(s, int) and s == 1 for s in sizes) and len(sizes) == x.rank:
         return x.tensor
-    return c.op("Expand", x.tensor, c.sizes(sizes))  # type: ignore[no-any-return]
+    return c.op("Expand", x.tensor, c.sizes(sizes))
 
 
 @lowers(aten.repeat.default)
@@ -99,7 +99,7 @@ def _repeat(c: Lowering, meta: Any, x: Value, repeats: Sequence[Any]) -> Tensor:
     made = x.tensor
     if len(repeats) > x.rank:
         made = c.op("Unsqueeze", made, c.constant(list(range(len(repeats) - x.rank))))
-    return c.op("Tile", made, c.sizes(repeats))  # type: ignore[no-any-return]
+    return c.op("Tile", made, c.sizes(repeats))
 
 
 def _as_list(c: Lowering, size: Any) -> Tensor:
@@ -114,12 +114,12 @@ def _slice(c: Lowering, meta: Any, x: Value, dim: int = 0, start: Any = None, en
     if step == 1 and is_same_size(x.shape[axis], meta.shape[axis]):
         return x.tensor
     parts = _as_list(c, start), _as_list(c, end), c.constant([axis]), _as_list(c, step)
-    return c.op("Slice", x.tensor, *parts)  # type: ignore[no-any-return]
+    return c.op("Slice", x.tensor, *parts)
 
 
 @lowers(aten.select.int)
 def _select(c: Lowering, meta: Any, x: Value, dim: int, index: Any) -> Tensor:
-    return c.op("Gather", x.tensor, c.zero_rank(index), axis=x.axis(dim))  # type: ignore[no-any-return]
+    return c.op("Gather", x.tensor, c.zero_rank(index), axis=x.axis(dim))
 
 
 @lowers(aten.cat.default)
@@ -132,7 +132,7 @@ def _cat(c: Lowering, meta: Any, tensors: Sequence[Value], dim: int = 0) -> Tens
         return c.cast(tensors[0], dtype)
     if len(parts) == 1:
         return parts[0]
-    return c.op("Concat", *parts, axis=dim + rank if dim < 0 else dim)  # type: ignore[no-any-return]
+    return c.op("Concat", *parts, axis=dim + rank if dim < 0 else dim)
 
 
 @lowers(aten.stack.default)
@@ -140,7 +140,7 @@ def _stack(c: Lowering, meta: Any, tensors: Sequence[Value], dim: int = 0) -> Te
     dtype = dtype_name(meta.dtype)
     axis = dim + meta.dim() if dim < 0 else dim
     parts = [c.op("Unsqueeze", c.cast(t, dtype), c.constant([axis])) for t in tensors]
-    return parts[0] if len(parts) == 1 else c.op("Concat", *parts, axis=axis)  # type: ignore[no-any-return]
+    return parts[0] if len(parts) == 1 else c.op("Concat", *parts, axis=axis)
 
 
 @lowers(aten.split_with_sizes.default)
@@ -171,26 +171,26 @@ def _flip(c: Lowering, meta: Any, x: Value, dims: Sequence[int]) -> Tensor:
         return x.tensor
     n = len(axes)
     ends = c.constant([-_END] * n)
-    return c.op("Slice", x.tensor, c.constant([-1] * n), ends, c.constant(axes), c.constant([-1] * n))  # type: ignore[no-any-return]
+    return c.op("Slice", x.tensor, c.constant([-1] * n), ends, c.constant(axes), c.constant([-1] * n))
 
 
 @lowers(aten.gather.default)
 def _gather(c: Lowering, meta: Any, x: Value, dim: int, index: Value, *, sparse_grad: bool = False) -> Tensor:
     if x.rank == 0 or index.rank != x.rank:
         raise refuse("gather of rank 0")
-    return c.op("GatherElements", x.tensor, index.tensor, axis=x.axis(dim))  # type: ignore[no-any-return]
+    return c.op("GatherElements", x.tensor, index.tensor, axis=x.axis(dim))
 
 
 @lowers(aten.index_select.default)
 def _index_select(c: Lowering, meta: Any, x: Value, dim: int, index: Value) -> Tensor:
     if x.rank == 0 or index.rank != 1:
         raise refuse("index_select of rank 0")
-    return c.op("Gather", x.tensor, index.tensor, axis=x.axis(dim))  # type: ignore[no-any-return]
+    return c.op("Gather", x.tensor, index.tensor, axis=x.axis(dim))
 
 
 @lowers(aten.embedding.default)
 def _embedding(c: Lowering, meta: Any, weight: Value, indices: Value, *_: Any) -> Tensor:
-    return c.op("Gather", weight.tensor, indices.tensor, axis=0)  # type: ignore[no-any-return]
+    return c.op("Gather", weight.tensor, indices.tensor, axis=0)
 
 
 def _indices(c: Lowering, x: Value, indices: Sequence[Value | None]) -> tuple[list[int], Tensor | None, list[Value]]:
@@ -216,8 +216,8 @@ def _indices(c: Lowering, x: Value, indices: Sequence[Value | None]) -> tuple[li
 def _index(c: Lowering, meta: Any, x: Value, indices: Sequence[Value | None]) -> Tensor:
     axes, together, given = _indices(c, x, indices)
     if together is None:
-        return c.op("Gather", x.tensor, given[0].tensor, axis=axes[0])  # type: ignore[no-any-return]
-    return c.op("GatherND", x.tensor, together)  # type: ignore[no-any-return]
+        return c.op("Gather", x.tensor, given[0].tensor, axis=axes[0])
+    return c.op("GatherND", x.tensor, together)
 
 
 @lowers(aten.index_put.default)
@@ -230,7 +230,7 @@ def _index_put(
         rank = max(index.rank for index in given)
         target = c.op("Concat", c.op("Shape", together, end=rank), c.op("Shape", x.tensor, start=len(axes)), axis=0)
         spread = c.op("Expand", c.cast(values, x.dtype), target)
-        return c.op("ScatterND", x.tensor, together, spread, reduction=reduction)  # type: ignore[no-any-return]
+        return c.op("ScatterND", x.tensor, together, spread, reduction=reduction)
     axis, index = axes[0], given[0]
     if index.rank != 1:
         raise refuse("index_put of one axis by indices of rank other than 1")
@@ -243,10 +243,10 @@ def _index_put(
     target = parts[0] if len(parts) == 1 else c.op("Concat", *parts, axis=0)
     spread = c.op("Expand", c.cast(values, x.dtype), target)
     if axis == 0:
-        return c.op("ScatterND", x.tensor, places, spread, reduction=reduction)  # type: ignore[no-any-return]
+        return c.op("ScatterND", x.tensor, places, spread, reduction=reduction)
     front, updates = (c.op("Transpose", t, perm=perm) for t in (x.tensor, spread))
     made = c.op("ScatterND", front, places, updates, reduction=reduction)
-    return c.op("Transpose", made, perm=[perm.index(d) for d in range(x.rank)])  # type: ignore[no-any-return]
+    return c.op("Transpose", made, perm=[perm.index(d) for d in range(x.rank)])
 
 
 @lowers(aten.scatter.src, aten.scatter_add.default)
@@ -259,7 +259,7 @@ def _scatter_value(c: Lowering, meta: Any, x: Value, dim: int, index: Value, val
     if x.rank == 0 or index.rank != x.rank:
         raise refuse("scatter of rank 0")
     updates = c.op("Expand", c.constant(value, x.dtype), c.shape_of(index))
-    return c.op("ScatterElements", x.tensor, index.tensor, updates, axis=x.axis(dim))  # type: ignore[no-any-return]
+    return c.op("ScatterElements", x.tensor, index.tensor, updates, axis=x.axis(dim))
 
 
 @lowers(aten.slice_scatter.default)
@@ -292,7 +292,7 @@ def _select_scatter(c: Lowering, meta: Any, x: Value, source: Value, dim: int, i
         parts.insert(0, c.op("Slice", x.tensor, c.constant([0]), c.constant([index]), c.constant([axis])))
     if index + 1 < x.shape[axis]:
         parts.append(c.op("Slice", x.tensor, c.constant([index + 1]), c.constant([_END]), c.constant([axis])))
-    return parts[0] if len(parts) == 1 else c.op("Concat", *parts, axis=axis)  # type: ignore[no-any-return]
+    return parts[0] if len(parts) == 1 else c.op("Concat", *parts, axis=axis)
 
 
 @lowers(aten.constant_pad_nd.default)
@@ -300,17 +300,17 @@ def _pad(c: Lowering, meta: Any, x: Value, pad: Sequence[Any], value: Any = 0) -
     count = len(pad) // 2
     axes = list(range(x.rank - 1, x.rank - 1 - count, -1))
     pads = c.sizes([*pad[0::2], *pad[1::2]])
-    return c.op("Pad", x.tensor, pads, c.constant(value, x.dtype), c.constant(axes))  # type: ignore[no-any-return]
+    return c.op("Pad", x.tensor, pads, c.constant(value, x.dtype), c.constant(axes))
 
 
 @lowers(aten.tril.default)
 def _tril(c: Lowering, meta: Any, x: Value, diagonal: Any = 0) -> Tensor:
-    return c.op("Trilu", x.tensor, c.zero_rank(diagonal), upper=0)  # type: ignore[no-any-return]
+    return c.op("Trilu", x.tensor, c.zero_rank(diagonal), upper=0)
 
 
 @lowers(aten.triu.default)
 def _triu(c: Lowering, meta: Any, x: Value, diagonal: Any = 0) -> Tensor:
-    return c.op("Trilu", x.tensor, c.zero_rank(diagonal), upper=1)  # type: ignore[no-any-return]
+    return c.op("Trilu", x.tensor, c.zero_rank(diagonal), upper=1)
 
 
 @lowers(aten.topk.default)

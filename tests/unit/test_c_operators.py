@@ -87,7 +87,9 @@ def _capsule(library: ctypes.CDLL, symbol: str) -> Any:
     return make(address, ctypes.addressof(_NAME), None)
 
 
-def _compiled(name: str, shape: tuple[Any, ...] = ("n", 3), inputs: int = 1, mode: str = "auto", **attributes: Any) -> Any:
+def _compiled(
+    name: str, shape: tuple[Any, ...] = ("n", 3), inputs: int = 1, mode: str = "auto", **attributes: Any
+) -> Any:
     g = asc.Graph()
     x = g.input("x", "float32", shape)
     more = [g.input("b", "float32", ())] if inputs > 1 else []
@@ -122,7 +124,7 @@ def test_failing_launch_names_operator_and_node_and_harms_nothing(library: ctype
     exe = _compiled("c_test::scale_op")
     bad = np.full((2, 3), np.nan, np.float32)
     for _ in range(3):
-        with pytest.raises(asc.AscendSchedError, match="mine.*c_test::scale_op: a value is not a number"):
+        with pytest.raises(asc.AscendSchedError, match=r"mine.*c_test::scale_op: a value is not a number"):
             exe(bad)
         assert exe(np.ones((2, 3), np.float32)).tolist() == [[0] * 3] * 2
 
@@ -137,7 +139,7 @@ def test_refusals_of_shapes_and_tilings_carry_the_operators_words(library: ctype
         asc.compile(g)(np.ones(2, np.int32))
     with pytest.raises(asc.GraphError, match="c_test::tileless 'mine': no tiling today"):
         _compiled("c_test::tileless")(np.ones((2, 3), np.float32))
-    with pytest.raises(asc.GraphError, match="c_test::wild_op 'mine': .*-5"):
+    with pytest.raises(asc.GraphError, match=r"c_test::wild_op 'mine': .*-5"):
         _compiled("c_test::wild_op")(np.ones((2, 3), np.float32))
 
 
@@ -162,7 +164,9 @@ def test_other_things_than_capsules_are_refused(thing: Any) -> None:
         extensions.register(thing)
 
 
-@pytest.mark.parametrize("attributes", [{}, {"extension": "c_test::scale_op"}, {"extension": "no", "extension_number": 0}])
+@pytest.mark.parametrize(
+    "attributes", [{}, {"extension": "c_test::scale_op"}, {"extension": "no", "extension_number": 0}]
+)
 def test_hand_made_nodes_of_no_operator_are_refused(attributes: dict[str, Any]) -> None:
     g = asc.Graph()
     g.output(g.op("Extension", g.input("x", "float32", (2,)), **attributes), "y")

@@ -41,7 +41,13 @@ def test_the_package_builds_installs_and_runs(tmp_path: Path) -> None:
     install = ["-m", "pip", "install", "--no-build-isolation", "--no-deps", "--no-index", "--target", str(target), "."]
     for command in (install, ["-c", PROGRAM]):
         done = subprocess.run(
-            [sys.executable, *command], cwd=source, env=environment, capture_output=True, text=True, timeout=240, check=False
+            [sys.executable, *command],
+            cwd=source,
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=240,
+            check=False,
         )
         assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout == "done\n"

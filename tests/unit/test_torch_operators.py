@@ -32,7 +32,6 @@ BITS = _x(3, 4, dtype=torch.bool)
 ROWS = torch.tensor([2, 0, 1, 1])
 
 
-
 def _set_columns(a: Any, i: Any) -> Any:
     changed = a.clone()
     changed[:, i[:3]] = 2 * a[:, :3]
@@ -66,7 +65,14 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "vector products": (lambda a, v: (a @ v, v @ v, torch.outer(v, v)), (A, SQUARE[0].clone())),
     "batched product": (lambda a, b: (torch.bmm(a, b), torch.baddbmm(a, a, b)), (_x(2, 4, 4), _x(2, 4, 4, seed=3))),
     "views": (
-        lambda a: (a.view(-1), a.reshape(2, 6), a.t() + 0, a[None], a[:, None].squeeze(1), a.view(3, 2, 2).permute(2, 0, 1)),
+        lambda a: (
+            a.view(-1),
+            a.reshape(2, 6),
+            a.t() + 0,
+            a[None],
+            a[:, None].squeeze(1),
+            a.view(3, 2, 2).permute(2, 0, 1),
+        ),
         (A,),
     ),
     "expansion": (lambda a: (a[:, :1].expand(3, 4) + 1, a.repeat(2, 3), a[None].expand(2, -1, -1).reshape(6, 4)), (A,)),
@@ -76,25 +82,42 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "parts": (lambda a: (*a.split(2, 1), *a.chunk(2, 1), *a.unbind(0), *a.split([1, 3], 1)), (A,)),
     "gathering": (lambda a, i: (a[i[:3]], a[:, i], a.index_select(1, i), a.gather(1, i[None].expand(3, 4))), (A, ROWS)),
     "indexing of two axes": (lambda a, i: (a[i, i], a[i[:, None], i]), (A, ROWS)),
-    "embedding": (lambda i, w: F.embedding(i, w), (ROWS, A)),
-    "index_put": (lambda a, i: (a.index_put((i[:2],), torch.ones(2, 4)), a.index_put((i, i), torch.tensor(5.0))), (A, ROWS)),
+    "embedding": (F.embedding, (ROWS, A)),
+    "index_put": (
+        lambda a, i: (a.index_put((i[:2],), torch.ones(2, 4)), a.index_put((i, i), torch.tensor(5.0))),
+        (A, ROWS),
+    ),
     "index_put of another axis": (_set_columns, (A, ROWS)),
     "index_copy": (lambda a, i: a.index_copy(1, i[:2], torch.ones(3, 2)), (A, ROWS)),
     "triangles": (lambda a: (a.tril(), a.triu(1), a.tril(-1)), (SQUARE,)),
     "padding": (lambda a: (F.pad(a, (1, 2)), F.pad(a, (1, 0, 2, 1), value=3.0), F.pad(a, (-1, 0))), (A,)),
-    "creation": (lambda a: (torch.zeros_like(a), torch.full((2, 3), 7.0), torch.arange(5), torch.ones(2) + a[0, 0]), (A,)),
+    "creation": (
+        lambda a: (torch.zeros_like(a), torch.full((2, 3), 7.0), torch.arange(5), torch.ones(2) + a[0, 0]),
+        (A,),
+    ),
     "conversions": (lambda a: (a.double(), a.long(), a.bool(), a.half(), a.to(torch.int32)), (A * 3,)),
     "softmax": (lambda a: (a.softmax(-1), a.log_softmax(0), F.cross_entropy(a, torch.tensor([0, 1, 2]))), (A,)),
-    "layer norm": (lambda a, w: (F.layer_norm(a, (4,)), F.layer_norm(a, (4,), w, w), F.layer_norm(a, (3, 4))), (A, SQUARE[0])),
+    "layer norm": (
+        lambda a, w: (F.layer_norm(a, (4,)), F.layer_norm(a, (4,), w, w), F.layer_norm(a, (3, 4))),
+        (A, SQUARE[0]),
+    ),
     "group norm": (lambda a, w: (F.group_norm(a, 2), F.group_norm(a, 4, w, w)), (IMAGE, SQUARE[0])),
     "largest": (lambda a: (*a.topk(2), *a.topk(1, 0, largest=False)), (A,)),
     "convolution": (
         lambda x, w: (F.conv2d(x, w), F.conv2d(x, w, torch.ones(8), 2, 1), F.conv2d(x, w[:, :2], groups=2)),
         (IMAGE, _x(8, 4, 3, 3)),
     ),
-    "one dimension": (lambda x, w: (F.conv1d(x, w, padding=1), F.conv_transpose1d(x, w, stride=2)), (_x(2, 4, 9), _x(4, 4, 3))),
+    "one dimension": (
+        lambda x, w: (F.conv1d(x, w, padding=1), F.conv_transpose1d(x, w, stride=2)),
+        (_x(2, 4, 9), _x(4, 4, 3)),
+    ),
     "pooling": (
-        lambda x: (F.max_pool2d(x, 3, 2, 1), F.avg_pool2d(x, 2), F.adaptive_avg_pool2d(x, 1), F.max_pool2d(x, 2, ceil_mode=True)),
+        lambda x: (
+            F.max_pool2d(x, 3, 2, 1),
+            F.avg_pool2d(x, 2),
+            F.adaptive_avg_pool2d(x, 1),
+            F.max_pool2d(x, 2, ceil_mode=True),
+        ),
         (IMAGE,),
     ),
     "attention": (
@@ -106,7 +129,7 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
         ),
         (_x(2, 4, 5, 8), _x(2, 4, 5, 8, seed=5), torch.tensor([[True] * 3 + [False] * 2] * 4 + [[False] * 5])),
     ),
-}  # fmt: skip
+}
 
 
 def _same(got: Any, want: Any) -> None:

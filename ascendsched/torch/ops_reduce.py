@@ -104,20 +104,26 @@ def _cumsum(c: Lowering, meta: Any, x: Value, dim: int, *, dtype: Any = None) ->
     return c.op("CumSum", c.cast(x, dtype_name(meta.dtype)), c.constant(x.axis(dim)))
 
 
+def _product(c: Lowering, dtype: str, a: Value, b: Value, bias: Tensor | None = None) -> Tensor:
+    """a @ b + bias. A weight that torch keeps transposed is read as it lies: transposing it would cost a copy a call."""
+    kept = c.transposed.get(b.tensor)
+    if kept is not None and dtype in {"float32", "float64"}:
+        return c.op("Gemm", a.tensor, kept, *(() if bias is None else (bias,)), transB=1)
+    made = c.op("MatMul", a.tensor, b.tensor)
+    return made if bias is None else c.op("Add", made, bias)
+
+
 @lowers(aten.mm.default, aten.bmm.default)
 def _mm(c: Lowering, meta: Any, a: Value, b: Value) -> Tensor:
-    return c.op("MatMul", a.tensor, b.tensor)
+    return _product(c, dtype_name(meta.dtype), a, b)
 
 
 @lowers(aten.addmm.default, aten.baddbmm.default)
 def _addmm(c: Lowering, meta: Any, bias: Value, a: Value, b: Value, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
-    made = c.op("MatMul", a.tensor, b.tensor)
     dtype = dtype_name(meta.dtype)
-    if isinstance(alpha, Value) or alpha != 1:
-        made = c.op("Mul", made, c.cast(alpha, dtype))
+    if not isinstance(alpha, Value) and not isinstance(beta, Value) and alpha == beta == 1:
+        return _product(c, dtype, a, b, bias.tensor)
+    made = c.op("Mul", _product(c, dtype, a, b), c.cast(alpha, dtype))
     if not isinstance(beta, Value) and beta == 0:  # torch does not read the bias then
         return made
-    right = bias.tensor
-    if isinstance(beta, Value) or beta != 1:
-        right = c.op("Mul", right, c.cast(beta, dtype))
-    return c.op("Add", made, right)
+    return c.op("Add", made, c.op("Mul", bias.tensor, c.cast(beta, dtype)))

@@ -47,7 +47,11 @@ def _view_dtype(c: Lowering, meta: Any, x: Value, dtype: Any) -> Tensor:
 
 @lowers(aten.permute.default)
 def _permute(c: Lowering, meta: Any, x: Value, dims: Sequence[int]) -> Tensor:
-    return c.op("Transpose", x.tensor, perm=[x.axis(d) for d in dims])
+    perm = [x.axis(d) for d in dims]
+    made = c.op("Transpose", x.tensor, perm=perm)
+    if perm == [1, 0]:
+        c.transposed[made] = x.tensor
+    return made
 
 
 @lowers(aten.transpose.int)
@@ -57,12 +61,12 @@ def _transpose(c: Lowering, meta: Any, x: Value, a: int, b: int) -> Tensor:
     perm = list(range(x.rank))
     a, b = x.axis(a), x.axis(b)
     perm[a], perm[b] = b, a
-    return c.op("Transpose", x.tensor, perm=perm)
+    return _permute(c, meta, x, perm)
 
 
 @lowers(aten.t.default)
 def _t(c: Lowering, meta: Any, x: Value) -> Tensor:
-    return x.tensor if x.rank < 2 else c.op("Transpose", x.tensor, perm=[1, 0])
+    return x.tensor if x.rank < 2 else _permute(c, meta, x, [1, 0])
 
 
 @lowers(aten.unsqueeze.default)

@@ -25,7 +25,9 @@ from ascendsched.tuning.buckets import Buckets
 if TYPE_CHECKING:
     from ascendsched.caches import Cache, Ring, hash_key, tiling_counters
     from ascendsched.executable import Binding, DeviceInfo, Executable, Run, TensorInfo, compile, devices
+    from ascendsched.extensions import get_include
     from ascendsched.graph import Graph, Tensor
+    from ascendsched.operators import op
     from ascendsched.store import load
     from ascendsched.tuning.governor import Governor
     from ascendsched.tuning.tuner import tune
@@ -37,6 +39,8 @@ _MODULES = {
         "executable": ["Binding", "DeviceInfo", "Executable", "Run", "TensorInfo", "compile", "devices"],
         "caches": ["Cache", "Ring", "hash_key", "tiling_counters"],
         "graph": ["Graph", "Tensor"],
+        "operators": ["op"],
+        "extensions": ["get_include"],
         "store": ["load"],
         "tuning.tuner": ["tune"],
         "tuning.governor": ["Governor"],
@@ -69,8 +73,10 @@ __all__ = [
     "__version__",
     "compile",
     "devices",
+    "get_include",
     "hash_key",
     "load",
+    "op",
     "tiling_counters",
     "tune",
 ]

@@ -13,6 +13,15 @@ from ascendsched.native import core as _core
 Attribute = int | float | str | Sequence[int] | Sequence[float] | Sequence[str] | np.ndarray[Any, Any]
 
 
+def _foreign(op: str, outputs: int, attributes: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+    from ascendsched.operators import find
+
+    found = find(op, outputs, attributes)
+    if found is None:
+        raise GraphError(f"[graph] no operator is registered as '{op}'; import the module that does")
+    return found
+
+
 class Tensor:
     """A value of a graph under construction; `Graph` hands it out."""
 
@@ -70,7 +79,7 @@ class Graph:
         Parameters
         ----------
         op
-            ONNX operator name.
+            ONNX operator name, or the name of an operator of yours, as "my::gelu".
         *inputs
             Values; None leaves an optional input out.
         outputs
@@ -88,11 +97,13 @@ class Graph:
         Raises
         ------
         GraphError
-            For a value of another graph.
+            For a value of another graph, and for an operator of a domain that nobody has registered.
         """
         name = name or self._fresh(op)
         names = [name + "_out"] if outputs == 1 else [f"{name}_out{i}" for i in range(outputs)]
         made = [Tensor(self, self.core.add_value(n), n) for n in names]
+        if "::" in op:
+            op, attributes = _foreign(op, outputs, attributes)
         kept = {k: list(v) if isinstance(v, tuple) else v for k, v in attributes.items()}
         self.core.add_node(op, [self._id(i) for i in inputs], [t._id for t in made], kept, name)
         return made[0] if outputs == 1 else tuple(made)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ascendsched import operators
 from ascendsched.errors import AscendSchedError, GraphError, UnsupportedError
 from ascendsched.frontends.adapters import ADAPTERS, adapt
 from ascendsched.frontends.node import GraphTarget, NodeDef, Tensor, ValueType, text
@@ -199,6 +200,8 @@ class Scope:
         name = shared.unique_node_name(text(proto.name), op_type)
         where = f"[onnx] node '{name}' ({op})"
         is_foreign = op in OPERATORS and op not in shared.known_ops
+        if not is_default and not is_foreign and op not in ADAPTERS and self._call_own(proto, op, name, where):
+            return
         is_known = is_foreign or op in shared.known_ops or op in ADAPTERS or op == "Identity"
         if not is_known or (is_default and op not in _UNDECLARED and not shared.schemas.has(op)):
             shared.unknown.setdefault(op, []).append(name)
@@ -214,6 +217,14 @@ class Scope:
             if shared.refused is None:
                 raise
             shared.refused.append((op, name, str(error)))
+
+    def _call_own(self, proto: onnx.NodeProto, op: str, name: str, where: str) -> bool:
+        """Make a node of an operator that the user has registered; False where nobody has."""
+        found = operators.find(op, len(proto.output), attributes_of(proto, self._shared.reader, where))
+        if found is None:
+            return False
+        self._emit(NodeDef(found[0], list(proto.input), list(proto.output), found[1], name), op)
+        return True
 
     def _adapt_node(self, proto: onnx.NodeProto, op: str, name: str) -> None:
         where = f"[onnx] node '{name}' ({op})"

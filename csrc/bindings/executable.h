@@ -50,6 +50,9 @@ struct PyExecutable {
   mutable uint64_t copies_for_layout = 0, copies_for_type = 0;
 };
 
+// The executable's last signature once more, on these addresses in graph order; false where a run has to be started.
+bool repeat_addresses(const PyExecutable& exe, void* const* inputs, void* const* outputs);
+
 // Runs that repeat the last signature; a null object where a run has to be started.
 py::object repeat_by_name(const PyExecutable& exe, const py::dict& feeds);
 py::object repeat_in_order(const PyExecutable& exe, const py::args& arrays);

@@ -56,9 +56,11 @@ PYBIND11_MODULE(_core, m) {
   asc::bind_graph(m);
   asc::bind_executable(m);
   asc::bind_store(m);
+  asc::bind_tensor_call(m);
   asc::bind_support(m);
   asc::bind_primitives(m);
   asc::bind_memory(m);
   asc::bind_host_call(m);
   asc::bind_tasks(m);
+  asc::bind_extension(m);
 }

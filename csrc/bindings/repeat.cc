@@ -54,8 +54,10 @@ py::object make_result(const TensorView& view) {
 
 bool is_short(const LastCall& last) { return static_cast<double>(last.ticks) * ns_per_tick() < kShortNs; }
 
+}  // namespace
+
 // The GIL stays where the run is short and nobody else is at it.
-bool repeat(const PyExecutable& exe, void* const* inputs, void* const* outputs) {
+bool repeat_addresses(const PyExecutable& exe, void* const* inputs, void* const* outputs) {
   const uint64_t id = exe.last.signature.id, start = now_ticks();
   bool is_done = is_short(exe.last) && exe.core->repeat(id, inputs, outputs, false);
   if (!is_done) {
@@ -65,6 +67,8 @@ bool repeat(const PyExecutable& exe, void* const* inputs, void* const* outputs) 
   exe.last.ticks = now_ticks() - start;
   return is_done;
 }
+
+namespace {
 
 py::object as_dict(const PyExecutable& exe, const Arrays& results, size_t count) {
   py::dict named;
@@ -85,7 +89,7 @@ bool run_fresh(const PyExecutable& exe, const Addresses& inputs, Arrays& results
   for (size_t i = 0; i < outputs.size(); ++i) {
     addresses[i] = address_of(results.add(make_result(outputs[i])));
   }
-  return repeat(exe, inputs.data(), addresses.data());
+  return repeat_addresses(exe, inputs.data(), addresses.data());
 }
 
 }  // namespace
@@ -141,7 +145,7 @@ py::object repeat_bound(const PyExecutable& exe, const Feeds& feeds, const std::
     if (is_bound && views[i].shape != s.outputs[i].shape) return {};
     outputs[i] = address_of(results.add(is_bound ? bound[i] : make_result(s.outputs[i])));
   }
-  return repeat(exe, inputs.data(), outputs.data()) ? as_dict(exe, results, result_count) : py::object();
+  return repeat_addresses(exe, inputs.data(), outputs.data()) ? as_dict(exe, results, result_count) : py::object();
 }
 
 }  // namespace asc

@@ -18,12 +18,18 @@ HostCallFn& current() {
 
 void infer_host_call(InferContext& ctx) { ctx.fail("its shape is known only after it ran"); }
 
-DType host_call_type(const Node& node, const std::vector<DType>&, int output) {
+// Types are numbers of ONNX, or -1 - i for the type of input i.
+DType host_call_type(const Node& node, const std::vector<DType>& inputs, int output) {
   const std::vector<int64_t>& types = node.attributes.get_ints("output_types");
   if (types.size() != node.outputs.size())
     fail_type(node, "output_types has " + std::to_string(types.size()) + " entries for " +
                         std::to_string(node.outputs.size()) + " outputs; give one for each");
-  return dtype_from_onnx(node, types[output]);
+  const int64_t type = types[output];
+  if (type >= 0) return dtype_from_onnx(node, type);
+  if (static_cast<uint64_t>(-1 - type) >= inputs.size() || inputs[-1 - type] == DType::kUndefined)
+    fail_type(node, "output " + std::to_string(output) + " takes its type from input " + std::to_string(-1 - type) +
+                        ", which is absent; pass it");
+  return inputs[-1 - type];
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // Operators that a callable outside the core computes, on the host: attribute "callable" names it, "payload" is for it
-// alone, "output_types" holds the element types of the results as ONNX numbers. Inputs are host values, so that a value
-// computed on the device is read back at a sync point; the shapes of the results are known once they are there.
+// alone, "output_types" holds the element types of the results as ONNX numbers, or -1 - i for that of input i. Inputs
+// are host values, so that a value computed on the device is read back at a sync point; the shapes of the results are
+// known once they are there.
 #pragma once
 
 #include <functional>

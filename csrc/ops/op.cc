@@ -25,6 +25,7 @@ const OpRegistry& OpRegistry::instance() {
     register_generate_ops(r);
     register_control_ops(r);
     register_host_call_ops(r);
+    register_extension_ops(r);
     return r;
   }();
   return kRegistry;

@@ -121,6 +121,7 @@ void register_quantize_ops(OpRegistry&);  // QuantizeLinear, DequantizeLinear, D
 void register_generate_ops(OpRegistry&);  // Shape, Size, Range, ConstantOfShape, Constant, NonZero, …
 void register_control_ops(OpRegistry&);
 void register_host_call_ops(OpRegistry&);
+void register_extension_ops(OpRegistry&);
 
 // Helpers shared by the families.
 int64_t normalize_axis(int64_t axis, int rank, const ShapeContext& ctx);  // throws GraphError out of range

@@ -20,7 +20,15 @@ import ascendsched
 from ascendsched.errors import AscendSchedError
 
 GUIDE = Path(__file__).resolve().parents[2] / "docs" / "guide"
-PAGES = ["diagnose.md", "from-onnxruntime.md", "threads-and-containers.md", "troubleshooting.md", "tuning.md"]
+PAGES = [
+    "diagnose.md",
+    "from-onnxruntime.md",
+    "own-operators.md",
+    "threads-and-containers.md",
+    "torch.md",
+    "troubleshooting.md",
+    "tuning.md",
+]
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", flags=re.DOTALL | re.MULTILINE)
 
 
@@ -123,6 +131,8 @@ def test_every_block_of_the_page_does_what_the_page_says(page: str) -> None:
     found = list(blocks(page))
     if any("onnxruntime as" in block.code for block in found):
         pytest.importorskip("onnxruntime", reason="the page's examples compare with it")
+    if any("import torch" in block.code for block in found):
+        pytest.importorskip("torch", reason="the page's examples are models of it")
     assert {block.language for block in found} <= {"python", "sh"}
     names: dict[str, Any] = {"__name__": "guide"}
     for block in found:

@@ -76,6 +76,7 @@ KernelRegistry make_registry() {
   register_quantize_kernels(registry);
   register_image_kernels(registry);
   register_fused_kernels(registry);
+  register_extension_kernels(registry);
   return registry;
 }
 

@@ -1,0 +1,1 @@
+../../../csrc/ops/c_operator.h

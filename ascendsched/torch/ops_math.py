@@ -1,0 +1,272 @@
+"""Element-wise operators of ATen, and arithmetic of sizes."""
+
+from __future__ import annotations
+
+import math
+import operator
+from typing import Any
+
+import torch
+
+from ascendsched.graph import Tensor
+from ascendsched.torch.lowering import Lowering, Value, dtype_name, lowers, refuse
+
+aten = torch.ops.aten
+
+_UNARY = {
+    "abs": "Abs", "acos": "Acos", "acosh": "Acosh", "asin": "Asin", "asinh": "Asinh", "atan": "Atan",
+    "atanh": "Atanh", "ceil": "Ceil", "cos": "Cos", "cosh": "Cosh", "erf": "Erf", "exp": "Exp", "floor": "Floor",
+    "isinf": "IsInf", "isnan": "IsNaN", "log": "Log", "logical_not": "Not", "neg": "Neg", "reciprocal": "Reciprocal",
+    "relu": "Relu", "round": "Round", "sigmoid": "Sigmoid", "sign": "Sign", "sin": "Sin", "sinh": "Sinh",
+    "sqrt": "Sqrt", "tan": "Tan", "tanh": "Tanh", "silu": "Swish", "mish": "Mish", "hardswish": "HardSwish",
+}  # fmt: skip
+_WHOLE = frozenset({"Ceil", "Floor", "Round"})
+_COMPARE = {"eq": "Equal", "lt": "Less", "le": "LessOrEqual", "gt": "Greater", "ge": "GreaterOrEqual"}
+_FLOATS = frozenset({"float16", "float32", "float64", "bfloat16"})
+
+
+def _unary(op: str) -> Any:
+    def lower(c: Lowering, meta: Any, x: Value) -> Tensor:
+        if op in {"IsInf", "IsNaN"}:
+            if x.dtype not in _FLOATS:
+                raise refuse(f"{op} of {x.dtype}")
+            return c.op(op, x.tensor)
+        if op in _WHOLE and x.dtype not in _FLOATS:
+            return x.tensor
+        dtype = "bool" if op == "Not" else dtype_name(meta.dtype)
+        return c.op(op, c.cast(x, dtype))
+
+    return lower
+
+
+for _name, _op in _UNARY.items():
+    lowers(getattr(aten, _name).default)(_unary(_op))
+
+
+def _truth(c: Lowering, value: Any) -> Tensor:
+    """A value as torch's logical operators see it."""
+    return c.cast(value, "bool")
+
+
+@lowers(aten.rsqrt.default)
+def _rsqrt(c: Lowering, meta: Any, x: Value) -> Tensor:
+    return c.op("Reciprocal", c.op("Sqrt", c.cast(x, dtype_name(meta.dtype))))
+
+
+@lowers(aten.square.default)
+def _square(c: Lowering, meta: Any, x: Value) -> Tensor:
+    return c.op("Mul", x.tensor, x.tensor)
+
+
+@lowers(aten.log2.default)
+def _log2(c: Lowering, meta: Any, x: Value) -> Tensor:
+    dtype = dtype_name(meta.dtype)
+    return c.op("Mul", c.op("Log", c.cast(x, dtype)), c.constant(1 / math.log(2), dtype))
+
+
+@lowers(aten.gelu.default)
+def _gelu(c: Lowering, meta: Any, x: Value, *, approximate: str = "none") -> Tensor:
+    return c.op("Gelu", x.tensor, approximate=approximate)
+
+
+@lowers(aten.leaky_relu.default)
+def _leaky_relu(c: Lowering, meta: Any, x: Value, slope: float = 0.01) -> Tensor:
+    return c.op("LeakyRelu", x.tensor, alpha=float(slope))
+
+
+@lowers(aten.elu.default)
+def _elu(c: Lowering, meta: Any, x: Value, alpha: float = 1.0, scale: float = 1.0, input_scale: float = 1.0) -> Tensor:
+    if scale != 1 or input_scale != 1:
+        raise refuse("elu with scales")
+    return c.op("Elu", x.tensor, alpha=float(alpha))
+
+
+@lowers(aten.hardsigmoid.default)
+def _hardsigmoid(c: Lowering, meta: Any, x: Value) -> Tensor:
+    return c.op("HardSigmoid", x.tensor, alpha=1 / 6, beta=0.5)
+
+
+def _common(a: Any, b: Any) -> str:
+    """The type in which torch compares two values."""
+
+    def known(v: Any) -> Any:
+        if not isinstance(v, Value):
+            return v
+        return v.meta if isinstance(v.meta, torch.Tensor) else 0
+
+    a, b = known(a), known(b)
+    return dtype_name(torch.result_type(a, b))
+
+
+def _arithmetic(op: str) -> Any:
+    def lower(c: Lowering, meta: Any, a: Any, b: Any, *, alpha: Any = 1) -> Tensor:
+        dtype = dtype_name(meta.dtype)
+        if dtype == "bool":
+            ops = {"Add": "Or", "Mul": "And"}
+            if op not in ops or alpha != 1:
+                raise refuse(f"{op} of bool")
+            return c.op(ops[op], c.cast(a, dtype), c.cast(b, dtype))
+        right = c.cast(b, dtype)
+        if isinstance(alpha, Value) or alpha != 1:
+            right = c.op("Mul", right, c.cast(alpha, dtype))
+        return c.op(op, c.cast(a, dtype), right)
+
+    return lower
+
+
+for _name, _op in {"add": "Add", "sub": "Sub", "mul": "Mul"}.items():
+    for _form in ("Tensor", "Scalar"):
+        lowers(getattr(getattr(aten, _name), _form))(_arithmetic(_op))
+for _name, _op in {"maximum": "Max", "minimum": "Min"}.items():
+    lowers(getattr(aten, _name).default)(_arithmetic(_op))
+
+
+@lowers(aten.rsub.Scalar, aten.rsub.Tensor)
+def _rsub(c: Lowering, meta: Any, a: Value, b: Any, alpha: Any = 1) -> Tensor:
+    return _arithmetic("Sub")(c, meta, b, a, alpha=alpha)
+
+
+def floor_divide(c: Lowering, a: Tensor, b: Tensor) -> Tensor:
+    """Integer division that rounds down."""
+    return c.op("Div", c.op("Sub", a, c.op("Mod", a, b)), b)
+
+
+@lowers(aten.div.Tensor, aten.div.Scalar, aten.div.Tensor_mode, aten.div.Scalar_mode, aten.floor_divide.default)
+def _div(c: Lowering, meta: Any, a: Any, b: Any, *, rounding_mode: str | None = None) -> Tensor:
+    dtype = dtype_name(meta.dtype)
+    left, right = c.cast(a, dtype), c.cast(b, dtype)
+    if dtype in _FLOATS:
+        quotient = c.op("Div", left, right)
+        if rounding_mode is None:
+            return quotient
+        if rounding_mode == "floor":
+            return c.op("Floor", quotient)
+        raise refuse("division with truncation")
+    if rounding_mode == "floor":
+        return floor_divide(c, left, right)
+    return c.op("Div", left, right)
+
+
+@lowers(aten.remainder.Tensor, aten.remainder.Scalar)
+def _remainder(c: Lowering, meta: Any, a: Any, b: Any) -> Tensor:
+    dtype = dtype_name(meta.dtype)
+    if dtype in _FLOATS:
+        raise refuse("remainder of floats")
+    return c.op("Mod", c.cast(a, dtype), c.cast(b, dtype))
+
+
+@lowers(aten.pow.Tensor_Scalar, aten.pow.Tensor_Tensor, aten.pow.Scalar)
+def _pow(c: Lowering, meta: Any, a: Any, b: Any) -> Tensor:
+    dtype = dtype_name(meta.dtype)
+    base = c.cast(a, dtype)
+    if not isinstance(b, Value):
+        if b == 1:
+            return base
+        if b == 2:
+            return c.op("Mul", base, base)
+        if b == 0.5 and dtype in _FLOATS:
+            return c.op("Sqrt", base)
+    return c.op("Pow", base, c.cast(b, dtype))
+
+
+def _compare(op: str, is_negated: bool = False) -> Any:
+    def lower(c: Lowering, meta: Any, a: Any, b: Any) -> Tensor:
+        common = _common(a, b)
+        made = c.op(op, c.cast(a, common), c.cast(b, common))
+        return c.op("Not", made) if is_negated else made
+
+    return lower
+
+
+for _name, _op in _COMPARE.items():
+    for _form in ("Tensor", "Scalar"):
+        lowers(getattr(getattr(aten, _name), _form))(_compare(_op))
+for _form in ("Tensor", "Scalar"):
+    lowers(getattr(aten.ne, _form))(_compare("Equal", is_negated=True))
+
+
+def _logical(op: str) -> Any:
+    def lower(c: Lowering, meta: Any, a: Any, b: Any) -> Tensor:
+        return c.op(op, _truth(c, a), _truth(c, b))
+
+    return lower
+
+
+def _bitwise(op: str) -> Any:
+    def lower(c: Lowering, meta: Any, a: Any, b: Any) -> Tensor:
+        dtype = dtype_name(meta.dtype)
+        return c.op(op if dtype == "bool" else f"Bitwise{op}", c.cast(a, dtype), c.cast(b, dtype))
+
+    return lower
+
+
+for _name, _op in {"and": "And", "or": "Or", "xor": "Xor"}.items():
+    lowers(getattr(aten, f"logical_{_name}").default)(_logical(_op))
+    for _form in ("Tensor", "Scalar"):
+        lowers(getattr(getattr(aten, f"bitwise_{_name}"), _form))(_bitwise(_op))
+
+
+@lowers(aten.bitwise_not.default)
+def _bitwise_not(c: Lowering, meta: Any, x: Value) -> Tensor:
+    return c.op("Not" if x.dtype == "bool" else "BitwiseNot", x.tensor)
+
+
+@lowers(aten.where.self)
+def _where(c: Lowering, meta: Any, condition: Value, a: Value, b: Value) -> Tensor:
+    dtype = dtype_name(meta.dtype)
+    return c.op("Where", c.cast(condition, "bool"), c.cast(a, dtype), c.cast(b, dtype))
+
+
+@lowers(aten.masked_fill.Scalar, aten.masked_fill.Tensor)
+def _masked_fill(c: Lowering, meta: Any, x: Value, mask: Value, value: Any) -> Tensor:
+    dtype = dtype_name(meta.dtype)
+    return c.op("Where", mask.tensor, c.cast(value, dtype), c.cast(x, dtype))
+
+
+@lowers(aten.clamp.default, aten.hardtanh.default, aten.clamp.Tensor)
+def _clamp(c: Lowering, meta: Any, x: Value, min: Any = None, max: Any = None) -> Tensor:
+    dtype = dtype_name(meta.dtype)
+    made = c.cast(x, dtype)
+    for op, bound in (("Max", min), ("Min", max)):
+        if bound is not None:
+            made = c.op(op, made, c.cast(bound, dtype))
+    return made
+
+
+@lowers(aten.clamp_min.default, aten.clamp_min.Tensor)
+def _clamp_min(c: Lowering, meta: Any, x: Value, min: Any) -> Tensor:
+    return _clamp(c, meta, x, min)
+
+
+@lowers(aten.clamp_max.default, aten.clamp_max.Tensor)
+def _clamp_max(c: Lowering, meta: Any, x: Value, max: Any) -> Tensor:
+    return _clamp(c, meta, x, None, max)
+
+
+def _size_op(op: str) -> Any:
+    def lower(c: Lowering, meta: Any, *sizes: Any) -> Tensor:
+        if not isinstance(meta, (int, torch.SymInt)):
+            raise refuse("sizes that are no whole numbers")
+        made = c.zero_rank(sizes[0])
+        for size in sizes[1:]:
+            made = c.op(op, made, c.zero_rank(size))
+        return made
+
+    return lower
+
+
+for _target, _op in (
+    (operator.add, "Add"), (operator.sub, "Sub"), (operator.mul, "Mul"), (operator.mod, "Mod"),
+    (torch.sym_max, "Max"), (torch.sym_min, "Min"),
+):  # fmt: skip
+    lowers(_target)(_size_op(_op))
+
+
+@lowers(operator.floordiv)
+def _size_floordiv(c: Lowering, meta: Any, a: Any, b: Any) -> Tensor:
+    return floor_divide(c, c.zero_rank(a), c.zero_rank(b))
+
+
+@lowers(operator.neg)
+def _size_neg(c: Lowering, meta: Any, a: Any) -> Tensor:
+    return c.op("Neg", c.zero_rank(a))

@@ -1,0 +1,219 @@
+"""Neural-network operators of ATen: convolution, pooling, normalisation, attention."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from ascendsched.graph import Tensor
+from ascendsched.torch.lowering import Lowering, Value, lowers, refuse
+
+aten = torch.ops.aten
+
+
+@lowers(aten._softmax.default)
+def _softmax(c: Lowering, meta: Any, x: Value, dim: int, half_to_float: bool) -> Tensor:
+    if x.rank == 0 or half_to_float:
+        raise refuse("softmax of rank 0 or of half to float")
+    return c.op("Softmax", x.tensor, axis=x.axis(dim))
+
+
+@lowers(aten._log_softmax.default)
+def _log_softmax(c: Lowering, meta: Any, x: Value, dim: int, half_to_float: bool) -> Tensor:
+    if x.rank == 0 or half_to_float:
+        raise refuse("log_softmax of rank 0 or of half to float")
+    return c.op("LogSoftmax", x.tensor, axis=x.axis(dim))
+
+
+@lowers(aten.native_layer_norm.default)
+def _layer_norm(
+    c: Lowering, meta: Any, x: Value, shape: Sequence[Any], weight: Value | None, bias: Value | None, eps: float
+) -> tuple[Tensor | None, ...]:
+    if not all(isinstance(s, int) for s in shape):
+        raise refuse("layer norm over a size that varies")
+    scale = weight.tensor if weight is not None else c.op("Expand", c.constant(1, x.dtype), c.sizes(shape))
+    shift = bias.tensor if bias is not None else None
+    made = c.op("LayerNormalization", x.tensor, scale, shift, axis=x.rank - len(shape), epsilon=float(eps))
+    return made, None, None
+
+
+@lowers(aten.native_group_norm.default)
+def _group_norm(
+    c: Lowering,
+    meta: Any,
+    x: Value,
+    weight: Value | None,
+    bias: Value | None,
+    n: Any,
+    channels: int,
+    size: Any,
+    groups: int,
+    eps: float,
+) -> tuple[Tensor | None, ...]:
+    rows = c.op("Reshape", x.tensor, c.constant([0, groups, -1]))
+    apart = c.op("Sub", rows, c.op("ReduceMean", rows, c.constant([-1]), keepdims=1))
+    variance = c.op("ReduceMean", c.op("Mul", apart, apart), c.constant([-1]), keepdims=1)
+    normal = c.op("Div", apart, c.op("Sqrt", c.op("Add", variance, c.constant(eps, x.dtype))))
+    made = c.op("Reshape", normal, c.shape_of(x))
+    to_channels = c.constant([channels] + [1] * (x.rank - 2))
+    for op, operand in (("Mul", weight), ("Add", bias)):
+        if operand is not None:
+            made = c.op(op, made, c.op("Reshape", operand.tensor, to_channels))
+    return made, None, None
+
+
+@lowers(aten._native_batch_norm_legit_no_training.default)
+def _batch_norm(
+    c: Lowering,
+    meta: Any,
+    x: Value,
+    weight: Value | None,
+    bias: Value | None,
+    mean: Value,
+    var: Value,
+    momentum: float,
+    eps: float,
+) -> tuple[Tensor | None, ...]:
+    if weight is None or bias is None:
+        raise refuse("batch norm without scale and bias")
+    operands = (x.tensor, weight.tensor, bias.tensor, mean.tensor, var.tensor)
+    return c.op("BatchNormalization", *operands, epsilon=float(eps)), None, None
+
+
+@lowers(aten.convolution.default)
+def _convolution(
+    c: Lowering,
+    meta: Any,
+    x: Value,
+    weight: Value,
+    bias: Value | None,
+    stride: Sequence[int],
+    padding: Sequence[int],
+    dilation: Sequence[int],
+    is_transposed: bool,
+    output_padding: Sequence[int],
+    groups: int,
+) -> Tensor:
+    spatial = weight.rank - 2
+    if x.rank != weight.rank:
+        raise refuse("convolution without a batch")
+
+    def whole(values: Sequence[int]) -> list[int]:
+        return list(values) * (spatial if len(values) == 1 else 1)
+
+    attributes: dict[str, Any] = {
+        "strides": whole(stride),
+        "pads": whole(padding) * 2,
+        "dilations": whole(dilation),
+        "group": groups,
+    }
+    if is_transposed:
+        attributes["output_padding"] = whole(output_padding)
+    operands = (x.tensor, weight.tensor, *(() if bias is None else (bias.tensor,)))
+    return c.op("ConvTranspose" if is_transposed else "Conv", *operands, **attributes)
+
+
+def _pool_attributes(
+    x: Value, kernel: Sequence[int], stride: Sequence[int], padding: Any, is_ceil: bool
+) -> dict[str, Any]:
+    if x.rank != len(kernel) + 2:
+        raise refuse("pooling without a batch")
+    padding = [padding] * len(kernel) if isinstance(padding, int) else list(padding)
+    padding = padding * len(kernel) if len(padding) == 1 else padding
+    return {
+        "kernel_shape": list(kernel),
+        "strides": list(stride) or list(kernel),
+        "pads": padding * 2,
+        "ceil_mode": int(is_ceil),
+    }
+
+
+@lowers(aten.max_pool2d_with_indices.default)
+def _max_pool(
+    c: Lowering,
+    meta: Any,
+    x: Value,
+    kernel: Sequence[int],
+    stride: Sequence[int] = (),
+    padding: Any = 0,
+    dilation: Any = 1,
+    ceil_mode: bool = False,
+) -> tuple[Tensor | None, ...]:
+    attributes = _pool_attributes(x, kernel, stride, padding, ceil_mode)
+    steps = [dilation] * len(kernel) if isinstance(dilation, int) else list(dilation)
+    return c.op("MaxPool", x.tensor, **attributes, dilations=steps * (len(kernel) // len(steps))), None
+
+
+@lowers(aten.avg_pool2d.default)
+def _avg_pool(
+    c: Lowering,
+    meta: Any,
+    x: Value,
+    kernel: Sequence[int],
+    stride: Sequence[int] = (),
+    padding: Any = 0,
+    ceil_mode: bool = False,
+    count_include_pad: bool = True,
+    divisor_override: int | None = None,
+) -> Tensor:
+    if divisor_override is not None or ceil_mode:
+        raise refuse("average pooling with a divisor or rounding up")
+    attributes = _pool_attributes(x, kernel, stride, padding, ceil_mode)
+    return c.op("AveragePool", x.tensor, **attributes, count_include_pad=int(count_include_pad))
+
+
+@lowers(aten._adaptive_avg_pool2d.default)
+def _adaptive_pool(c: Lowering, meta: Any, x: Value, size: Sequence[Any]) -> Tensor:
+    if list(size) != [1, 1] or x.rank != 4:
+        raise refuse("adaptive pooling to more than one value")
+    return c.op("GlobalAveragePool", x.tensor)
+
+
+@lowers(aten._scaled_dot_product_flash_attention_for_cpu.default)
+def _attention(
+    c: Lowering,
+    meta: Any,
+    q: Value,
+    k: Value,
+    v: Value,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    *,
+    attn_mask: Value | None = None,
+    scale: float | None = None,
+) -> tuple[Tensor | None, ...]:
+    if dropout_p or q.dtype not in {"float32", "float64"}:
+        raise refuse("attention with dropout or in half precision")
+    width = q.shape[-1]
+    if not isinstance(width, int) or not isinstance(v.shape[-1], int):
+        raise refuse("attention over a width that varies")
+    heads, shared = q.shape[1], k.shape[1]
+    if not isinstance(heads, int) or not isinstance(shared, int):
+        raise refuse("attention with a number of heads that varies")
+    factor = 1 / math.sqrt(width) if scale is None else scale
+    queries = c.op("Mul", q.tensor, c.constant(factor, q.dtype))
+    if heads != shared:  # query heads that share keys become further rows
+        queries = c.op("Reshape", queries, c.constant([0, shared, -1, width]))
+    scores = c.op("MatMul", queries, c.op("Transpose", k.tensor, perm=[0, 1, 3, 2]))
+    if heads != shared:
+        scores = c.op("Reshape", scores, c.constant([0, heads, -1, 0]))
+    if is_causal:
+        shape = c.op("Concat", c.dim(q.tensor, 2), c.dim(k.tensor, 2), axis=0)
+        full = c.op("Expand", c.constant(-math.inf, q.dtype), shape)
+        scores = c.op("Add", scores, c.op("Trilu", full, c.constant(1), upper=1))
+    mask = None if attn_mask is None else c.cast(attn_mask, q.dtype)
+    weights = c.op("Softmax", scores if mask is None else c.op("Add", scores, mask), axis=-1)
+    if heads != shared:
+        weights = c.op("Reshape", weights, c.constant([0, shared, -1, 0]))
+    made = c.op("MatMul", weights, v.tensor)
+    if heads != shared:
+        made = c.op("Reshape", made, c.constant([0, heads, -1, v.shape[-1]]))
+    if mask is None:
+        return made, None
+    # Rows that see nothing are zero in torch.
+    highest = c.op("ReduceMax", mask, c.constant([-1]), keepdims=1)
+    is_blind = c.op("Equal", highest, c.constant(-math.inf, q.dtype))
+    return c.op("Where", is_blind, c.constant(0, q.dtype), made), None

@@ -1,0 +1,1 @@
+"""The operator ``gauss::bump``: exp(-sharpness * x * x) of float32 tensors."""

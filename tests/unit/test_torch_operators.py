@@ -1,0 +1,157 @@
+"""Operators of ATen that we run give what torch gives, static and dynamic."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+F = torch.nn.functional
+
+from ascendsched import torch as back_end  # noqa: E402
+
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+
+def _x(*shape: int, dtype: Any = None, seed: int = 0) -> Any:
+    generator = torch.Generator().manual_seed(seed)
+    if dtype is None or dtype.is_floating_point:
+        return torch.randn(*shape, generator=generator).to(dtype or torch.float32)
+    if dtype == torch.bool:
+        return torch.randn(*shape, generator=generator) > 0
+    return torch.randint(-9, 9, shape, generator=generator, dtype=dtype)
+
+
+A, B, SQUARE = _x(3, 4), _x(3, 4, seed=1), _x(4, 4)
+IMAGE = _x(2, 4, 9, 9)
+WHOLE = _x(3, 4, dtype=torch.int64)
+BITS = _x(3, 4, dtype=torch.bool)
+ROWS = torch.tensor([2, 0, 1, 1])
+
+
+def _set_columns(a: Any, i: Any) -> Any:
+    changed = a.clone()
+    changed[:, i[:3]] = 2 * a[:, :3]
+    return changed
+
+
+CASES: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
+    "arithmetic": (lambda a, b: (a + b, a - b, a * b, a / b, 2 - a, a + 1, 3 / (b + 9)), (A, B)),
+    "scaled addition": (lambda a, b: (torch.add(a, b, alpha=2), torch.sub(a, b, alpha=0.5)), (A, B)),
+    "promotion": (lambda a, i, m: (a + i, i * 2.5, i + m, i / 2, m * a), (A, WHOLE, BITS)),
+    "whole numbers": (lambda i: (i // 4, i % 4, -i, i.abs(), i & 3, i | 4, i ^ 5, ~i, i - 1), (WHOLE,)),
+    "rounding": (lambda a: (a.floor(), a.ceil(), a.round(), a.sign(), a.abs()), (A * 3,)),
+    "powers": (lambda a: (a**2, a**1, a.abs() ** 0.5, a**3, 2**a, a.abs().rsqrt(), a.square()), (A,)),
+    "functions": (lambda a: (a.exp(), a.abs().log(), a.sin(), a.cos(), a.tanh(), a.erf(), a.sigmoid()), (A,)),
+    "more functions": (lambda a: (a.atan(), a.sinh(), a.abs().sqrt(), a.reciprocal(), a.abs().log2()), (A,)),
+    "activations": (
+        lambda a: (F.relu(a), F.gelu(a), F.gelu(a, approximate="tanh"), F.silu(a), F.leaky_relu(a, 0.2), F.elu(a)),
+        (A,),
+    ),
+    "bounds": (lambda a, b: (a.clamp(-1, 1), a.clamp(min=0), torch.maximum(a, b), F.hardtanh(a)), (A, B)),
+    "comparisons": (lambda a, b: (a < b, a >= 0, a == b, a != 1, a.isnan(), a > b), (A, B)),
+    "mixed comparisons": (lambda i, a: (i < a, i == 2, i > 1.5), (WHOLE, A)),
+    "logic": (lambda m, i: (m & (i > 0), m | (i > 0), ~m, torch.logical_xor(m, i), m.logical_not()), (BITS, WHOLE)),
+    "choice": (lambda m, a, b: (torch.where(m, a, b), a.masked_fill(m, -1e9), torch.where(m, a, 0.0)), (BITS, A, B)),
+    "sums": (lambda a: (a.sum(), a.sum(1), a.mean(-1, keepdim=True), a.sum((0, 1)), a.prod(1)), (A,)),
+    "sums of whole numbers": (lambda i, m: (i.sum(1), m.sum(), m.any(), m.all(1), i.any(0)), (WHOLE, BITS)),
+    "extremes": (lambda a: (a.amax(1), a.amin(0), a.max(), a.argmax(1), a.argmin(), *a.max(1), *a.min(0)), (A,)),
+    "variance": (lambda a: (a.var(1), a.std(0), a.var(1, correction=0), a.var()), (A,)),
+    "running sum": (lambda a, i: (a.cumsum(1), i.cumsum(0)), (A, WHOLE)),
+    "products": (lambda a, s, b: (a @ s, torch.addmm(b, a, s, beta=0.5, alpha=2), F.linear(a, s)), (A, SQUARE, B)),
+    "vector products": (lambda a, v: (a @ v, v @ v, torch.outer(v, v)), (A, SQUARE[0].clone())),
+    "batched product": (lambda a, b: (torch.bmm(a, b), torch.baddbmm(a, a, b)), (_x(2, 4, 4), _x(2, 4, 4, seed=3))),
+    "views": (
+        lambda a: (
+            a.view(-1),
+            a.reshape(2, 6),
+            a.t() + 0,
+            a[None],
+            a[:, None].squeeze(1),
+            a.view(3, 2, 2).permute(2, 0, 1),
+        ),
+        (A,),
+    ),
+    "expansion": (lambda a: (a[:, :1].expand(3, 4) + 1, a.repeat(2, 3), a[None].expand(2, -1, -1).reshape(6, 4)), (A,)),
+    "slices": (lambda a: (a[1:] + 0, a[:, -2:] * 1, a[::2] + 0, a[1] + 0, a[..., -1] + 0, a.flip(1)), (A,)),
+    "joins": (lambda a, b: (torch.cat([a, b]), torch.cat([a, b], -1), torch.stack([a, b], 1)), (A, B)),
+    "empty joins": (lambda a: (torch.cat([torch.zeros(0), a]), torch.cat([a[:0], a])), (A,)),
+    "parts": (lambda a: (*a.split(2, 1), *a.chunk(2, 1), *a.unbind(0), *a.split([1, 3], 1)), (A,)),
+    "gathering": (lambda a, i: (a[i[:3]], a[:, i], a.index_select(1, i), a.gather(1, i[None].expand(3, 4))), (A, ROWS)),
+    "indexing of two axes": (lambda a, i: (a[i, i], a[i[:, None], i]), (A, ROWS)),
+    "embedding": (F.embedding, (ROWS, A)),
+    "index_put": (
+        lambda a, i: (a.index_put((i[:2],), torch.ones(2, 4)), a.index_put((i, i), torch.tensor(5.0))),
+        (A, ROWS),
+    ),
+    "index_put of another axis": (_set_columns, (A, ROWS)),
+    "index_copy": (lambda a, i: a.index_copy(1, i[:2], torch.ones(3, 2)), (A, ROWS)),
+    "triangles": (lambda a: (a.tril(), a.triu(1), a.tril(-1)), (SQUARE,)),
+    "padding": (lambda a: (F.pad(a, (1, 2)), F.pad(a, (1, 0, 2, 1), value=3.0), F.pad(a, (-1, 0))), (A,)),
+    "creation": (
+        lambda a: (torch.zeros_like(a), torch.full((2, 3), 7.0), torch.arange(5), torch.ones(2) + a[0, 0]),
+        (A,),
+    ),
+    "conversions": (lambda a: (a.double(), a.long(), a.bool(), a.half(), a.to(torch.int32)), (A * 3,)),
+    "softmax": (lambda a: (a.softmax(-1), a.log_softmax(0), F.cross_entropy(a, torch.tensor([0, 1, 2]))), (A,)),
+    "layer norm": (
+        lambda a, w: (F.layer_norm(a, (4,)), F.layer_norm(a, (4,), w, w), F.layer_norm(a, (3, 4))),
+        (A, SQUARE[0]),
+    ),
+    "group norm": (lambda a, w: (F.group_norm(a, 2), F.group_norm(a, 4, w, w)), (IMAGE, SQUARE[0])),
+    "largest": (lambda a: (*a.topk(2), *a.topk(1, 0, largest=False)), (A,)),
+    "convolution": (
+        lambda x, w: (F.conv2d(x, w), F.conv2d(x, w, torch.ones(8), 2, 1), F.conv2d(x, w[:, :2], groups=2)),
+        (IMAGE, _x(8, 4, 3, 3)),
+    ),
+    "one dimension": (
+        lambda x, w: (F.conv1d(x, w, padding=1), F.conv_transpose1d(x, w, stride=2)),
+        (_x(2, 4, 9), _x(4, 4, 3)),
+    ),
+    "pooling": (
+        lambda x: (
+            F.max_pool2d(x, 3, 2, 1),
+            F.avg_pool2d(x, 2),
+            F.adaptive_avg_pool2d(x, 1),
+            F.max_pool2d(x, 2, ceil_mode=True),
+        ),
+        (IMAGE,),
+    ),
+    "attention": (
+        lambda q, k, m: (
+            F.scaled_dot_product_attention(q, k, k),
+            F.scaled_dot_product_attention(q, k, k, is_causal=True),
+            F.scaled_dot_product_attention(q, k, k, attn_mask=m),
+            F.scaled_dot_product_attention(q, k[:, :2], k[:, :2], enable_gqa=True, scale=0.3),
+        ),
+        (_x(2, 4, 5, 8), _x(2, 4, 5, 8, seed=5), torch.tensor([[True] * 3 + [False] * 2] * 4 + [[False] * 5])),
+    ),
+}
+
+
+def _same(got: Any, want: Any) -> None:
+    got = got if isinstance(got, tuple) else (got,)
+    want = want if isinstance(want, tuple) else (want,)
+    assert len(got) == len(want)
+    for g, w in zip(got, want, strict=True):
+        assert g.dtype == w.dtype
+        assert g.shape == w.shape
+        np.testing.assert_allclose(g.numpy(), w.numpy(), rtol=2e-5, atol=2e-6)
+
+
+@pytest.mark.parametrize("is_dynamic", [False, True], ids=["static", "dynamic"])
+@pytest.mark.parametrize("name", CASES)
+def test_operator_gives_what_torch_gives(name: str, is_dynamic: bool) -> None:
+    function, args = CASES[name]
+    torch._dynamo.reset()
+    back_end.reset()
+    compiled = torch.compile(function, backend=back_end.backend, dynamic=is_dynamic, fullgraph=True)
+    with torch.no_grad():
+        for _ in range(3):
+            _same(compiled(*args), function(*args))
+    assert back_end.stats()["subgraphs"] >= 1
+    if not is_dynamic:
+        assert back_end.stats()["fallbacks"] == {}

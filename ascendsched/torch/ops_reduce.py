@@ -105,7 +105,7 @@ def _cumsum(c: Lowering, meta: Any, x: Value, dim: int, *, dtype: Any = None) ->
 
 
 def _product(c: Lowering, dtype: str, a: Value, b: Value, bias: Tensor | None = None) -> Tensor:
-    """a @ b + bias. A weight that torch keeps transposed is read as it lies: transposing it would cost a copy a call."""
+    """a @ b + bias; a weight that torch keeps transposed is read as it lies, not copied at every call."""
     kept = c.transposed.get(b.tensor)
     if kept is not None and dtype in {"float32", "float64"}:
         return c.op("Gemm", a.tensor, kept, *(() if bias is None else (bias,)), transB=1)

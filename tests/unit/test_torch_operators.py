@@ -79,7 +79,7 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "slices": (lambda a: (a[1:] + 0, a[:, -2:] * 1, a[::2] + 0, a[1] + 0, a[..., -1] + 0, a.flip(1)), (A,)),
     "joins": (lambda a, b: (torch.cat([a, b]), torch.cat([a, b], -1), torch.stack([a, b], 1)), (A, B)),
     "empty joins": (lambda a: (torch.cat([torch.zeros(0), a]), torch.cat([a[:0], a])), (A,)),
-    "parts": (lambda a: (*a.split(2, 1), *a.chunk(2, 1), *a.unbind(0), *a.split([1, 3], 1)), (A,)),
+    "parts": (lambda a: (*(a * 2 + 1).split(2, 1), *a.chunk(2, 1), *a.unbind(0), *a.split([1, 3], 1)), (A,)),
     "gathering": (lambda a, i: (a[i[:3]], a[:, i], a.index_select(1, i), a.gather(1, i[None].expand(3, 4))), (A, ROWS)),
     "indexing of two axes": (lambda a, i: (a[i, i], a[i[:, None], i]), (A, ROWS)),
     "embedding": (F.embedding, (ROWS, A)),

@@ -97,6 +97,16 @@ def _var(c: Lowering, meta: Any, x: Value, dim: Any = None, *, correction: Any =
     return c.op("Div", total, c.constant(divisor, x.dtype))
 
 
+@lowers(aten.linalg_vector_norm.default)
+def _vector_norm(
+    c: Lowering, meta: Any, x: Value, ord: Any = 2, dim: Any = None, keepdim: bool = False, *, dtype: Any = None
+) -> Tensor:
+    if ord not in {1, 2}:
+        raise refuse(f"norm of order {ord}")
+    wanted = dtype_name(meta.dtype)
+    return c.op(f"ReduceL{int(ord)}", c.cast(x, wanted), _axes(c, x, dim), keepdims=int(keepdim))
+
+
 @lowers(aten.cumsum.default)
 def _cumsum(c: Lowering, meta: Any, x: Value, dim: int, *, dtype: Any = None) -> Tensor:
     if x.rank == 0:

@@ -60,6 +60,7 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "sums of whole numbers": (lambda i, m: (i.sum(1), m.sum(), m.any(), m.all(1), i.any(0)), (WHOLE, BITS)),
     "extremes": (lambda a: (a.amax(1), a.amin(0), a.max(), a.argmax(1), a.argmin(), *a.max(1), *a.min(0)), (A,)),
     "variance": (lambda a: (a.var(1), a.std(0), a.var(1, correction=0), a.var()), (A,)),
+    "norms": (lambda a: (a.norm(dim=1), a.norm(), F.normalize(a, dim=0), torch.linalg.vector_norm(a, 1, 1)), (A,)),
     "running sum": (lambda a, i: (a.cumsum(1), i.cumsum(0)), (A, WHOLE)),
     "products": (lambda a, s, b: (a @ s, torch.addmm(b, a, s, beta=0.5, alpha=2), F.linear(a, s)), (A, SQUARE, B)),
     "vector products": (lambda a, v: (a @ v, v @ v, torch.outer(v, v)), (A, SQUARE[0].clone())),

@@ -13,6 +13,7 @@ import sys
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from importlib.util import find_spec
 from typing import Any
 
 from command import main
@@ -127,7 +128,10 @@ def _measure_calls(torch: Any, effort: Effort) -> Table:
 
 
 def measure(effort: Effort) -> Iterator[Table]:
-    """One table per decoder and kind of cache, and one for the call itself."""
+    """One table per decoder and kind of cache, and one for the call itself; none without torch and transformers."""
+    if not (find_spec("torch") and find_spec("transformers")):
+        print("torch or transformers is not installed: nothing to measure")
+        return
     import torch
     import transformers
 

@@ -97,6 +97,16 @@ def _var(c: Lowering, meta: Any, x: Value, dim: Any = None, *, correction: Any =
     return c.op("Div", total, c.constant(divisor, x.dtype))
 
 
+@lowers(aten.linalg_vector_norm.default)
+def _vector_norm(
+    c: Lowering, meta: Any, x: Value, ord: Any = 2, dim: Any = None, keepdim: bool = False, *, dtype: Any = None
+) -> Tensor:
+    if ord not in {1, 2}:
+        raise refuse(f"norm of order {ord}")
+    wanted = dtype_name(meta.dtype)
+    return c.op(f"ReduceL{int(ord)}", c.cast(x, wanted), _axes(c, x, dim), keepdims=int(keepdim))
+
+
 @lowers(aten.cumsum.default)
 def _cumsum(c: Lowering, meta: Any, x: Value, dim: int, *, dtype: Any = None) -> Tensor:
     if x.rank == 0:
@@ -105,7 +115,7 @@ def _cumsum(c: Lowering, meta: Any, x: Value, dim: int, *, dtype: Any = None) ->
 
 
 def _product(c: Lowering, dtype: str, a: Value, b: Value, bias: Tensor | None = None) -> Tensor:
-    """a @ b + bias. A weight that torch keeps transposed is read as it lies: transposing it costs a copy a call."""
+    """a @ b + bias; a weight that torch keeps transposed is read as it lies, not copied at every call."""
     kept = c.transposed.get(b.tensor)
     if kept is not None and dtype in {"float32", "float64"}:
         return c.op("Gemm", a.tensor, kept, *(() if bias is None else (bias,)), transB=1)

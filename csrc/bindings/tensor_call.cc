@@ -1,4 +1,5 @@
 // Runs an executable on tensors of another library (torch) through DLPack's C interface: no arrays in between.
+#include <algorithm>
 #include <memory>
 
 #include "bindings/exchange.h"
@@ -64,6 +65,13 @@ struct Output {
   std::vector<int> order;  // our axis i is torch's axis order[i]; empty: as they are
 };
 
+bool is_permutation(std::vector<int> order) {
+  std::sort(order.begin(), order.end());
+  for (size_t i = 0; i < order.size(); ++i)
+    if (order[i] != static_cast<int>(i)) return false;
+  return true;
+}
+
 class TensorCall {
  public:
   TensorCall(py::object owner, const py::capsule& api, std::vector<int> inputs, const py::list& outputs)
@@ -78,7 +86,8 @@ class TensorCall {
     }
     const Plan& plan = exe_->core->plan();
     bool fits = inputs_.size() == plan.inputs.size();
-    for (const Output& o : outputs_) fits = fits && o.index < static_cast<int>(plan.outputs.size());
+    for (const Output& o : outputs_)
+      fits = fits && o.index < static_cast<int>(plan.outputs.size()) && is_permutation(o.order);
     if (!fits) throw GraphError("[torch] arguments do not fit the graph's inputs and outputs");
   }
 
@@ -214,6 +223,9 @@ class TensorCall {
 
   py::object exported(const TensorView& view, const std::shared_ptr<const Buffer>& buffer,
                       const std::vector<int>& order) const {
+    if (!order.empty() && static_cast<int>(order.size()) != view.shape.rank())
+      throw GraphError("[torch] a result has rank " + std::to_string(view.shape.rank()) + ", expected " +
+                       std::to_string(order.size()));
     auto e = std::make_unique<Exported>();
     e->buffer = buffer;
     int64_t stride = 1;

@@ -226,3 +226,50 @@ def test_model_gives_what_torch_gives(make: Callable[[], Any], shape: tuple[int,
     for _ in range(3):
         torch.testing.assert_close(run(x), model(x), rtol=1e-4, atol=1e-5)
     assert back_end.stats()["fallbacks"] == {}
+
+
+@pytest.mark.parametrize("kind", ["complex", "float8", "sparse", "empty", "scalar", "empty batch"])
+def test_unusual_tensors_are_run_or_left_to_torch(kind: str) -> None:
+    x = {
+        "complex": torch.randn(3, dtype=torch.complex64),
+        "float8": torch.randn(3).to(torch.float8_e4m3fn),
+        "sparse": torch.eye(3).to_sparse(),
+        "empty": torch.zeros(0, 3),
+        "scalar": torch.tensor(2.5),
+        "empty batch": torch.zeros(2, 0),
+    }[kind]
+
+    def function(a: Any) -> Any:
+        b = a.to(torch.float32) if kind == "float8" else a
+        return (b * 2) * 3
+
+    got, want = torch.compile(function, backend=back_end.backend)(x), function(x)
+    assert torch.equal(got.to_dense() if kind == "sparse" else got, want.to_dense() if kind == "sparse" else want)
+
+
+def test_calls_with_wrong_arguments_are_errors() -> None:
+    from ascendsched.errors import GraphError
+    from ascendsched.native import core
+    from ascendsched.torch.call import make_call
+    from ascendsched.torch.convert import Converted, Output
+
+    g = asc.Graph()
+    x = g.input("x", "float32", (2,))
+    g.output(g.op("Neg", x), "y")
+    call = make_call(asc.compile(g), Converted(g, [0], [Output(0), Output(-1)]))
+    y, nothing = call([torch.ones(2)])
+    assert y.tolist() == [-1, -1]
+    assert nothing is None
+    for args in ([], ["text"], [None], [torch.ones(2).double()], [torch.ones(3)], [torch.ones(2, device="meta")]):
+        with pytest.raises((GraphError, BufferError, RuntimeError)):
+            call(args)
+    with pytest.raises(GraphError):
+        make_call(asc.compile(g), Converted(g, [0, 1], []))
+    with pytest.raises(GraphError):
+        make_call(asc.compile(g), Converted(g, [0], [Output(5)]))
+    for order in ((0, 0), (1,), (-1,), (1, 0)):
+        with pytest.raises(GraphError):
+            make_call(asc.compile(g), Converted(g, [0], [Output(0, False, order)]))([torch.ones(2)])
+    with pytest.raises(TypeError):
+        core.TensorCall(asc.compile(g), None, [0], [])  # type: ignore[arg-type]
+    assert call([torch.ones(4)[::2]])[0].tolist() == [-1, -1]

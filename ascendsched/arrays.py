@@ -117,3 +117,15 @@ def random_array(random: np.random.Generator, dtype: str, shape: tuple[int, ...]
     if np.issubdtype(np.dtype(dtype), np.integer):
         return np.asarray(random.integers(0, 2, shape)).astype(dtype)
     return np.asarray(random.standard_normal(shape)).astype(dtype)
+
+
+def typed_results(results: list[np.ndarray[Any, Any]], types: list[str]) -> list[np.ndarray[Any, Any]]:
+    """bfloat16 results leave the core as uint16; everything else passes."""
+    if "bfloat16" not in types:
+        return results
+    import ml_dtypes
+
+    return [
+        r.view(ml_dtypes.bfloat16) if t == "bfloat16" and r.dtype == np.uint16 else r
+        for r, t in zip(results, types, strict=True)
+    ]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ascendsched.arrays import normalize
+from ascendsched.arrays import normalize, typed_results
 from ascendsched.errors import GraphError, PlanError
 from ascendsched.graph import Graph
 from ascendsched.native import core as _core
@@ -101,7 +101,7 @@ class Run:
         """
         if timeout is not None and not isinstance(timeout, (int, float)):
             raise GraphError(f"[wait] timeout: {timeout!r}; expected seconds or None")
-        results = _typed(self._core.wait(timeout), self._types)
+        results = typed_results(self._core.wait(timeout), self._types)
         return dict(zip(self._core.output_names, results, strict=True))
 
 
@@ -117,7 +117,7 @@ class Binding:
     def run(self) -> dict[str, Array]:
         """Reads the bound inputs as they are now; bound outputs are overwritten, others are fresh arrays."""
         results = self._core.run()
-        return dict(zip(results, _typed(list(results.values()), self._types), strict=True))
+        return dict(zip(results, typed_results(list(results.values()), self._types), strict=True))
 
 
 class Executable:
@@ -164,14 +164,14 @@ class Executable:
                 raise GraphError("[run] pass all inputs in graph order or all by name, not both")
             results = list(self.run(kwargs).values())
         else:
-            results = _typed(self._core.call(*args), self._types)
+            results = typed_results(self._core.call(*args), self._types)
         return results[0] if len(results) == 1 else tuple(results)
 
     def run(self, feeds: Mapping[str, Any]) -> dict[str, Array]:
         """Runs the model on inputs by name; results by name, in fresh arrays."""
         results = self._core.run(feeds if type(feeds) is dict else _by_name("run", feeds))
         if self._has_bfloat16:
-            return dict(zip(results, _typed(list(results.values()), self._types), strict=True))
+            return dict(zip(results, typed_results(list(results.values()), self._types), strict=True))
         return results
 
     def run_async(self, feeds: Mapping[str, Any]) -> Run:
@@ -308,18 +308,6 @@ def _check_names(device: object, mode: object, options: object) -> None:
             )
     if options is not None and not isinstance(options, Options):
         raise PlanError(f"[compile] options: {type(options).__name__}; expected ascendsched.Options(...)")
-
-
-def _typed(results: list[Array], types: list[str]) -> list[Array]:
-    """bfloat16 results leave the core as uint16; everything else passes."""
-    if "bfloat16" not in types:
-        return results
-    import ml_dtypes
-
-    return [
-        r.view(ml_dtypes.bfloat16) if t == "bfloat16" and r.dtype == np.uint16 else r
-        for r, t in zip(results, types, strict=True)
-    ]
 
 
 def compile(

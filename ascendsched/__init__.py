@@ -23,6 +23,7 @@ from ascendsched.options import Options
 from ascendsched.tuning.buckets import Buckets
 
 if TYPE_CHECKING:
+    from ascendsched.caches import Cache, Ring, hash_key, tiling_counters
     from ascendsched.executable import Binding, DeviceInfo, Executable, Run, TensorInfo, compile, devices
     from ascendsched.graph import Graph, Tensor
     from ascendsched.store import load
@@ -30,20 +31,20 @@ if TYPE_CHECKING:
     from ascendsched.tuning.tuner import tune
 
 # What needs the compiled core is loaded when first used: the readers of profiles work without it.
-_MODULES = dict.fromkeys(
-    ["Binding", "DeviceInfo", "Executable", "Run", "TensorInfo", "compile", "devices"], "ascendsched.executable"
-) | {
-    "Graph": "ascendsched.graph",
-    "Tensor": "ascendsched.graph",
-    "load": "ascendsched.store",
-    "tune": "ascendsched.tuning.tuner",
-    "Governor": "ascendsched.tuning.governor",
-}
+_MODULES = (
+    dict.fromkeys(
+        ["Binding", "DeviceInfo", "Executable", "Run", "TensorInfo", "compile", "devices"], "ascendsched.executable"
+    )
+    | dict.fromkeys(["Cache", "Ring", "hash_key", "tiling_counters"], "ascendsched.caches")
+    | {"Graph": "ascendsched.graph", "Tensor": "ascendsched.graph", "load": "ascendsched.store"}
+    | {"Governor": "ascendsched.tuning.governor", "tune": "ascendsched.tuning.tuner"}
+)
 
 __all__ = [
     "AscendSchedError",
     "Binding",
     "Buckets",
+    "Cache",
     "DeviceError",
     "DeviceInfo",
     "DeviceUnavailableError",
@@ -54,6 +55,7 @@ __all__ = [
     "Options",
     "OutOfMemoryError",
     "PlanError",
+    "Ring",
     "Run",
     "RunCancelledError",
     "Tensor",
@@ -63,7 +65,9 @@ __all__ = [
     "__version__",
     "compile",
     "devices",
+    "hash_key",
     "load",
+    "tiling_counters",
     "tune",
 ]
 

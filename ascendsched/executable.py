@@ -60,6 +60,8 @@ class PlanView:
 class Run:
     """A run in flight, from `Executable.run_async`."""
 
+    __slots__ = ("_core", "_types")
+
     def __init__(self, core: _core.Run, types: list[str]) -> None:
         self._core = core
         self._types = types
@@ -266,17 +268,26 @@ class Executable:
         if capacity < 0:
             raise PlanError(f"[profile] capacity_bytes is 0 or more, got {capacity}")
         profile = Profile()
+        before = self.stats()
         self._core.start_profile(capacity)
         try:
             yield profile
         finally:
-            profile.finish(self._core.stop_profile())
+            log = self._core.stop_profile()
+            profile.finish(log, {name: value - _base(name, before) for name, value in self.stats().items()})
 
     def __repr__(self) -> str:
         return f"<Executable {len(self._inputs)} inputs, {len(self._outputs)} outputs, mode {self.mode}>"
 
 
+def _base(name: str, before: Mapping[str, int]) -> int:
+    """What a counter is counted from in a profile; bytes and entries are levels, and count from 0."""
+    return 0 if name.endswith(("_bytes", "_entries")) else before.get(name, 0)
+
+
 def _by_name(where: str, arrays: Mapping[str, Any]) -> dict[str, Any]:
+    if type(arrays) is dict:
+        return arrays
     if not isinstance(arrays, Mapping):
         raise GraphError(f"[{where}] arrays by name: got {type(arrays).__name__}; pass a dict such as {{'x': x}}")
     return dict(arrays)

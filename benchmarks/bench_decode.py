@@ -13,7 +13,7 @@ onnxruntime's rows. In the first case the samples grow longer, which spreads min
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from typing import Any
 
@@ -24,7 +24,7 @@ from harness import PEER, Array, Effort, Subject, Table, compare, compile_varian
 import ascendsched as asc
 from ascendsched.demo.models import decoder, decoder_reference
 from ascendsched.demo.peers import OrtDecoder, create_session, has_onnxruntime
-from ascendsched.demo.serving import BoundEngine, Engine, FixedEngine, GrowingEngine, Run
+from ascendsched.demo.serving import BoundEngine, Engine, FixedEngine, GrowingEngine
 
 VOCAB = 1000
 PROMPT = 8
@@ -84,19 +84,26 @@ def measure(effort: Effort) -> Iterator[Table]:
 def _engines(capacity: int) -> Iterator[tuple[str, Engine]]:
     growing, fixed = decoder(vocab=VOCAB), decoder(vocab=VOCAB, capacity=capacity)
     for label, executable in compile_variants(growing):
-        yield f"{label}, growing", GrowingEngine(executable.run, executable.inputs, executable.outputs)
+        yield f"{label}, growing", GrowingEngine(executable)
     sink = asc.compile(fixed, mode="sink", threads=1)
     yield f"sink, fixed {capacity}", BoundEngine(sink)
     if has_onnxruntime():
         yield f"{PEER}, growing, IO binding", OrtDecoder(growing.SerializeToString(), 1)
-        run = _by_name(create_session(fixed.SerializeToString(), 1))
-        yield f"{PEER}, fixed {capacity}", FixedEngine(run, sink.inputs, sink.outputs)
+        session = create_session(fixed.SerializeToString(), 1)
+        yield f"{PEER}, fixed {capacity}", FixedEngine(_Session(session, sink))
 
 
-def _by_name(session: Any) -> Run:
-    names = [output.name for output in session.get_outputs()]
-    run: Callable[[Any, Any], list[Array]] = session.run
-    return lambda feeds: dict(zip(names, run(None, feeds), strict=True))
+class _Session:
+    """An onnxruntime session that is called as our executables are."""
+
+    def __init__(self, session: Any, like: asc.Executable) -> None:
+        self._session = session
+        self.inputs, self.outputs = like.inputs, like.outputs
+        self._names = [output.name for output in session.get_outputs()]
+
+    def run(self, feeds: dict[str, Array]) -> dict[str, Array]:
+        """Results by name."""
+        return dict(zip(self._names, self._session.run(None, feeds), strict=True))
 
 
 if __name__ == "__main__":

@@ -196,6 +196,40 @@ class Table:
         return {"title": self.title, "unit": self.unit, "rows": rows, "notes": self.notes}
 
 
+@dataclass
+class Figures(Table):
+    """A table of whatever figures a benchmark has, where the others have times.
+
+    Attributes
+    ----------
+    headings : tuple of str
+        Of the columns behind the row's name.
+    rows : list of (str, list)
+        Name and figures; floats are shown with three digits.
+    """
+
+    headings: tuple[str, ...] = ()
+    rows: list[tuple[str, list[Any]]] = field(default_factory=list)
+
+    def show(self, console: Console) -> None:
+        """Prints it."""
+        table = RichTable(box=None, padding=(0, 2, 0, 0), pad_edge=False)
+        table.add_column(self.title, min_width=34)
+        for heading in self.headings:
+            table.add_column(heading, justify="right", no_wrap=True)
+        for name, figures in self.rows:
+            table.add_row(name, *(_digits(f) if isinstance(f, float) else f"{f}" for f in figures))
+        console.print(table)
+        for note in self.notes:
+            console.print(f"  {note}")
+        console.print()
+
+    def to_dict(self) -> dict[str, Any]:
+        """The same as plain data."""
+        rows = [{"label": name} | dict(zip(self.headings, figures, strict=True)) for name, figures in self.rows]
+        return {"title": self.title, "unit": self.unit, "rows": rows, "notes": self.notes}
+
+
 def compare(
     title: str,
     unit: str,

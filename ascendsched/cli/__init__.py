@@ -16,6 +16,7 @@ COMMANDS = {
     "run": "Run an ONNX model and time it.",
     "bench": "Compare a model here and in onnxruntime.",
     "plan": "Show what a model is compiled to, and why, or whether it is supported.",
+    "profile": "Record a model, say what bounds it, and predict what sink mode would gain.",
     "diagnose": "Say what bounds a recorded program, from its profile: PyTorch, Ascend or our own.",
     "tune": "Find settings that make a model faster on the shapes that it is used with.",
     "memplan": "Place buffers with known lifetimes in one arena.",

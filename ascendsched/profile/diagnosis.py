@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from ascendsched.profile.checks import Check, check_rank
 from ascendsched.profile.gaps import CAUSES, HOST_CAUSES, Gaps, find_gaps, idle_ns
-from ascendsched.profile.spans import Ints, total
+from ascendsched.profile.idle import explain_idle
+from ascendsched.profile.spans import Ints, Recording, total
 from ascendsched.profile.timeline import COMMUNICATION, KERNEL, Device, Rank, exposed_ns
 from ascendsched.profile.verdict import (
     BALANCED_IDLE_PCT,
@@ -99,13 +100,21 @@ def diagnose(rank: Rank) -> Diagnosis:
         own = judge(recording)
         verdict, sentence = own.verdict, own.sentence
         if not own.inline:
-            causes = {name: own.causes.get(name, 0) for name in CAUSES}
+            gaps = _by_own_rules(gaps, recording)
+            causes = gaps.causes()
     else:
         verdict, sentence = _judge(figures, causes)
     confidence = CONFIDENCE[max((check.lowers for check in checks), default=0)]
     if verdict == "insufficient_evidence":
         confidence = "low"
     return Diagnosis(rank, device, gaps, verdict, sentence, confidence, figures, causes, checks)
+
+
+def _by_own_rules(gaps: Gaps, recording: Recording) -> Gaps:
+    """The gaps with the causes behind a recording's verdict: it knows more of each run than a timeline."""
+    parts = explain_idle(recording).parts
+    none = np.zeros(len(gaps.start), dtype=np.int64)
+    return replace(gaps, parts={name: parts.get(name, none) for name in CAUSES})
 
 
 def top_kernels(rank: Rank, device: Device) -> list[dict[str, Any]]:

@@ -59,17 +59,32 @@ CAUSE_OF_STAGE = {
 
 @dataclass(frozen=True)
 class IdleTime:
-    """Busy and idle time of the device between its first and its last activity, in ns; causes sum to idle."""
+    """Busy and idle time of the device between its first and its last activity, in ns; causes sum to idle.
+
+    Attributes
+    ----------
+    window_ns, busy_ns : int
+        From the first activity to the end of the last, and how much of it some kernel ran.
+    parts : dict
+        Cause to ns in each gap between kernels, in order; over the causes they sum to the gaps' lengths.
+    early_starts : int
+        Kernels that began before their launch did: clocks disagree.
+    """
 
     window_ns: int
     busy_ns: int
-    causes: dict[str, int]
-    early_starts: int  # kernels that began before their launch did: clocks disagree
+    parts: dict[str, Ints]
+    early_starts: int
 
     @property
     def idle_ns(self) -> int:
         """Window less busy time."""
         return self.window_ns - self.busy_ns
+
+    @property
+    def causes(self) -> dict[str, int]:
+        """Idle time in ns by cause."""
+        return {name: int(part.sum()) for name, part in self.parts.items()}
 
 
 def explain_idle(recording: Recording) -> IdleTime:
@@ -80,9 +95,8 @@ def explain_idle(recording: Recording) -> IdleTime:
     whatever the host did, innermost span first, and the rest is the launch's flight.
     """
     device = recording.device
-    causes = dict.fromkeys(CAUSES, 0)
     if not len(device):
-        return IdleTime(0, 0, causes, 0)
+        return IdleTime(0, 0, {name: np.zeros(0, dtype=np.int64) for name in CAUSES}, 0)
     busy = union(device.start, device.end)
     window = int(busy[1][-1] - busy[0][0])
     launch_start, launch_end = _launches_of(device, recording.host)
@@ -98,14 +112,15 @@ def explain_idle(recording: Recording) -> IdleTime:
     queued = (launched <= gap_start) & ~unknown & ~same_chain
     late = ~(same_chain | unknown | queued)
 
-    causes["graph_internal"] = int(length[same_chain].sum())
-    causes["queued_short"] = int(length[queued & (length <= QUEUED_SHORT_NS)].sum())
-    causes["dependency"] = int(length[queued & (length > QUEUED_SHORT_NS)].sum())
-    causes["unattributed"] = int(length[unknown].sum())
+    parts = {name: np.zeros(len(length), dtype=np.int64) for name in CAUSES}
+    parts["graph_internal"][same_chain] = length[same_chain]
+    parts["queued_short"][queued] = np.where(length <= QUEUED_SHORT_NS, length, 0)[queued]
+    parts["dependency"][queued] = np.where(length > QUEUED_SHORT_NS, length, 0)[queued]
+    parts["unattributed"][unknown] = length[unknown]
     handed_over = np.minimum(launched, gap_end)[late]
-    causes["launch_in_flight"] = int((gap_end[late] - handed_over).sum())
-    _add_host_part(causes, recording, gap_start[late], handed_over)
-    return IdleTime(window, total(busy), causes, early)
+    parts["launch_in_flight"][late] = gap_end[late] - handed_over
+    _add_host_part(parts, recording, late, gap_start[late], handed_over)
+    return IdleTime(window, total(busy), parts, early)
 
 
 def _launches_of(device: Spans, host: Spans) -> tuple[Ints, Ints]:
@@ -124,21 +139,24 @@ def _launches_of(device: Spans, host: Spans) -> tuple[Ints, Ints]:
     return start, end
 
 
-def _add_host_part(causes: dict[str, int], recording: Recording, begin: Ints, end: Ints) -> None:
+def _add_host_part(
+    parts: dict[str, Ints], recording: Recording, late: NDArray[np.bool_], begin: Ints, end: Ints
+) -> None:
+    """Splits [begin, end) of the late gaps by what the host did."""
     host = recording.host
     piece_start, piece_end, owner = innermost(host)
     stage = host.stage[owner]
-    covered = 0
+    covered = np.zeros(len(begin), dtype=np.int64)
     for number, name in enumerate(STAGES):
         if name not in CAUSE_OF_STAGE:
             continue
         mine = (piece_start[stage == number], piece_end[stage == number])
-        time = int((covered_before(mine, end) - covered_before(mine, begin)).sum())
-        causes[CAUSE_OF_STAGE[name]] += time
+        time = covered_before(mine, end) - covered_before(mine, begin)
+        parts[CAUSE_OF_STAGE[name]][late] += time
         covered += time
     _, first, last = host.run_windows()
     order = np.argsort(np.concatenate([first, piece_start]), kind="stable")
     active = union(np.concatenate([first, piece_start])[order], np.concatenate([last, piece_end])[order])
-    within_runs = int((covered_before(active, end) - covered_before(active, begin)).sum())
-    causes["unattributed"] += within_runs - covered
-    causes["no_work"] += int((end - begin).sum()) - within_runs
+    within_runs = covered_before(active, end) - covered_before(active, begin)
+    parts["unattributed"][late] += within_runs - covered
+    parts["no_work"][late] += end - begin - within_runs

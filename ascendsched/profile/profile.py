@@ -5,14 +5,19 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ascendsched.errors import AscendSchedError
+from ascendsched.profile.diagnosis import diagnose
 from ascendsched.profile.spans import Recording
+from ascendsched.profile.timeline import Rank
 from ascendsched.profile.trace import write_trace
 from ascendsched.profile.verdict import Verdict, judge
+
+if TYPE_CHECKING:
+    from ascendsched.profile.whatif import WhatIf
 
 # Bounds both span logs together: about 200,000 spans, a few thousand runs of a small model.
 DEFAULT_CAPACITY_BYTES = 8 << 20
@@ -21,6 +26,11 @@ TOP_NODES = 5
 
 class Profile:
     """The record of the runs inside one `with exe.profile() as p:` block; readable once the block has ended.
+
+    Attributes
+    ----------
+    counters : dict
+        Of `Executable.stats`: how much each count rose inside the block; bytes and entries as they were at its end.
 
     Examples
     --------
@@ -32,10 +42,12 @@ class Profile:
 
     def __init__(self, log: Mapping[str, Any] | None = None) -> None:
         self._log = log
+        self.counters: dict[str, int] = {}
 
-    def finish(self, log: Mapping[str, Any]) -> None:
-        """Takes the core's recording (see `Recording.from_log`)."""
+    def finish(self, log: Mapping[str, Any], counters: Mapping[str, int] | None = None) -> None:
+        """Takes the core's recording (see `Recording.from_log`), and what its counters did meanwhile."""
         self._log = log
+        self.counters = dict(counters or {})
 
     @cached_property
     def recording(self) -> Recording:
@@ -72,6 +84,10 @@ class Profile:
         if times:
             top = dict(sorted(times.items(), key=lambda item: -item[1])[:TOP_NODES])
             lines += ["longest kernels:", *_table(top, figures["busy_ns"])]
+        queued = self.recording.queue_depth()
+        if len(queued):
+            mean, most = float(queued.mean()), int(queued.max())
+            lines.append(f"queue: {mean:.1f} tasks or chains on average when one more was launched, at most {most}")
         return "\n".join(lines + [f"note: {note}" for note in verdict.notes])
 
     def node_times(self) -> dict[str, int]:
@@ -84,6 +100,50 @@ class Profile:
             name = self.recording.node_name(node) or f"node {node}"
             times[f"{name} ({self.recording.node_op(node) or 'unknown'})"] = int(ns)
         return times
+
+    @cached_property
+    def rank(self) -> Rank:
+        """The recording as a timeline, the form that imported profiles have; its runs are the steps."""
+        from ascendsched.profile.importers.own import rank_of  # readers need msgspec, recordings do not
+
+        return rank_of(self.recording, self.recording.device_name)
+
+    def what_if(self) -> WhatIf:
+        """What the runs would take with sink scheduling, a pipeline, cached tilings or faster launches.
+
+        Raises
+        ------
+        AscendSchedError
+            Where no task was recorded.
+        """
+        from ascendsched.profile.whatif import what_if
+
+        found = what_if(diagnose(self.rank))
+        if found is None:
+            raise AscendSchedError("[profile] no task was launched in this profile: run the executable inside it")
+        return found
+
+    def save_html(self, path: str | os.PathLike[str], experiment: Mapping[str, Any] | None = None) -> str:
+        """Writes a report that a browser shows offline, and returns its path; an existing file is replaced as a whole.
+
+        Parameters
+        ----------
+        path : path
+            The file to write or to replace.
+        experiment : mapping, optional
+            What was measured beside the recording (`Experiment.to_dict`).
+
+        Raises
+        ------
+        OSError
+            Where the file cannot be written.
+        """
+        from ascendsched.profile.html import write_html
+        from ascendsched.profile.job import Job
+        from ascendsched.profile.report import make_report
+
+        report = make_report(Job((diagnose(self.rank),), (), None), experiment=experiment)
+        return write_html({**report, "counters": self.counters}, path)
 
     def save_trace(self, path: str | os.PathLike[str]) -> str:
         """Writes a Chrome/Perfetto trace and returns its path; an existing file is replaced as a whole.

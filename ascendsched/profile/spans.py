@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -166,6 +166,30 @@ class Recording:
         if not len(found):
             raise AscendSchedError(f"[profile] run {run} has no spans: recorded are {numbers.tolist()[:8]}")
         return int(first[found[0]]), int(last[found[0]])
+
+    def queue_depth(self) -> Ints:
+        """At each launch, how many tasks or chains were launched before it and had not ended."""
+        launched = np.sort(self.host.start[np.isin(self.host.stage, LAUNCHING)])
+        keys = self.device.entry_keys()
+        order = np.lexsort((self.device.end, keys))
+        is_last = np.append(keys[order][1:] != keys[order][:-1], True) if len(keys) else np.empty(0, dtype=bool)
+        ended = np.sort(self.device.end[order][is_last])
+        return np.asarray(np.arange(len(launched)) - np.searchsorted(ended, launched), dtype=np.int64).clip(0)
+
+    def reuse(self) -> tuple[Ints, list[float]]:
+        """Run numbers, and of each run's tasks the share in percent whose shapes and tiling were known."""
+        resolving = np.isin(self.host.stage, [STAGES.index("infer_shape"), STAGES.index("tiling")])
+        tasks = np.unique((self.device.run << 32) | self.device.node)
+        resolved = (self.host.run << 32 | self.host.node)[resolving]
+        runs, place = np.unique(tasks >> 32, return_inverse=True)
+        known = np.bincount(place, weights=~np.isin(tasks, resolved), minlength=len(runs))
+        shares: list[float] = (100 * known / np.bincount(place, minlength=len(runs))).tolist()
+        return runs, shares
+
+    def between(self, begin: int, first: int, last: int) -> Recording:
+        """What the device executed from `first` to `last`, and what the host did from `begin` on until then."""
+        device = self.device.take((self.device.start >= first) & (self.device.end <= last))
+        return replace(self, host=self.host.take((self.host.end > begin) & (self.host.start < last)), device=device)
 
     def typical_run(self) -> int:
         """The run of median length: what a report draws when it draws one."""

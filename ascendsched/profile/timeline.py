@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ascendsched.profile.spans import Ints, covered_before, total, union
+from ascendsched.profile.spans import Ints, Recording, covered_before, total, union
 
 #: What a device entry is. The kinds in `WORK` make a device busy; a waiting entry does not.
 KINDS = ("kernel", "copy", "memset", "communication", "wait")
@@ -223,7 +223,7 @@ def select_step(rank: Rank, number: int) -> Rank:
     step = next((s for s in rank.steps if s.number == number), None)
     if step is None:
         raise KeyError(number)
-    devices = []
+    devices, extra = [], dict(rank.extra)
     for device in rank.devices:
         entries = device.activities
         begun = entries.start.copy()
@@ -231,10 +231,13 @@ def select_step(rank: Rank, number: int) -> Rank:
         begun[linked] = rank.launches.start[entries.launch[linked]]
         own = entries.take((begun >= step.start) & (begun < step.end) & (entries.kind != WAIT))
         if len(own):
-            window = (entries.start >= own.start[0]) & (entries.end <= own.end.max())
+            first, last = int(own.start[0]), int(own.end.max())
+            window = (entries.start >= first) & (entries.end <= last)
             devices.append(Device(device.number, entries.take(window)))
+            if isinstance(extra.get("recording"), Recording):  # the steps of our own recordings are runs
+                extra["recording"] = extra["recording"].between(step.start, first, last)
     inside = (rank.host.end > step.start) & (rank.host.start < step.end)
-    return replace(rank, devices=tuple(devices), host=rank.host.take(inside), steps=(step,))
+    return replace(rank, devices=tuple(devices), host=rank.host.take(inside), steps=(step,), extra=extra)
 
 
 def common_steps(ranks: Sequence[Rank]) -> list[int]:

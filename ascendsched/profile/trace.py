@@ -29,7 +29,7 @@ def trace_events(recording: Recording) -> Iterator[dict[str, Any]]:
     host = recording.host
     # Waits may be another thread's: on a track of their own they cannot cross the host's nesting.
     for worker in _workers(recording):
-        yield from _complete(recording, host.take((host.stage != WAIT) & (host.worker == worker)), _track(worker))
+        yield from _complete(recording, host.take((host.stage != WAIT) & (host.worker == worker)), track_of(worker))
     yield from _complete(recording, host.take(host.stage == WAIT), WAITS)
     yield from _complete(recording, recording.device, DEVICE)
     yield from _flows(recording)
@@ -81,7 +81,8 @@ def _workers(recording: Recording) -> list[int]:
     return [0, *sorted(set(recording.host.worker.tolist()) - {0})]
 
 
-def _track(worker: int) -> int:
+def track_of(worker: int) -> int:
+    """Number of the track that shows a worker's spans; waits have a track of their own."""
     return WORKERS + worker if worker else HOST
 
 
@@ -98,7 +99,7 @@ def worker_name(worker: int) -> str:
 def _metadata(recording: Recording) -> Iterator[dict[str, Any]]:
     yield {"ph": "M", "name": "process_name", "pid": PROCESS, "tid": 0, "args": {"name": "ascendsched"}}
     names = {HOST: "host", WAITS: "waits", DEVICE: f"device: {recording.device_name}"}
-    names |= {_track(worker): worker_name(worker) for worker in _workers(recording)[1:]}
+    names |= {track_of(worker): worker_name(worker) for worker in _workers(recording)[1:]}
     for track, name in names.items():
         yield {"ph": "M", "name": "thread_name", "pid": PROCESS, "tid": track, "args": {"name": name}}
         yield {"ph": "M", "name": "thread_sort_index", "pid": PROCESS, "tid": track, "args": {"sort_index": track}}
@@ -132,5 +133,5 @@ def _flows(recording: Recording) -> Iterator[dict[str, Any]]:
         if key not in starts:
             continue
         arrow = {"name": "launch", "cat": "flow", "id": number, "pid": PROCESS}
-        yield {"ph": "s", "tid": _track(worker), "ts": start / 1e3, **arrow}
+        yield {"ph": "s", "tid": track_of(worker), "ts": start / 1e3, **arrow}
         yield {"ph": "f", "bp": "e", "tid": DEVICE, "ts": starts[key] / 1e3, **arrow}

@@ -28,6 +28,8 @@ MAX_LOST_SHARE = 0.05
 DEVICE_BOUND_IDLE_PCT = 10.0
 # Between the two, neither side alone is worth the work; from here on idle time dominates what can be gained.
 BALANCED_IDLE_PCT = 25.0
+# A recording in which the caller left the device alone for this long says so: what it did then is not recorded.
+NO_WORK_PCT = 25.0
 # A group of causes is to blame when it explains at least half of the idle time.
 BLAME_SHARE = 0.5
 # Inline, host and kernels take turns on one thread: the larger share is the bottleneck, with a band between.
@@ -116,6 +118,9 @@ def judge(recording: Recording) -> Verdict:
     else:
         verdict, sentence = _judge_overlapped(figures, idle, stages)
     causes = {name: ns for name, ns in idle.causes.items() if ns}
+    no_work = _percent(causes.get("no_work", 0), idle.window_ns)
+    if not recording.inline and no_work >= NO_WORK_PCT:
+        sentence += f" For {no_work:.0f} % of the recording no run was in flight (no_work)."
     return Verdict(verdict, sentence, figures, causes, stages, tuple(notes), recording.inline)
 
 

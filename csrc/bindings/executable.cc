@@ -37,6 +37,8 @@ py::array take_array(const PyExecutable& exe, const PlanValue& value, py::handle
   if (is_plain_array(object)) {
     py::array array = py::reinterpret_borrow<py::array>(object);
     if (is_usable(array, value.type.dtype)) return array;
+    ++(dtype_of(array.dtype()) == value.type.dtype && array.dtype().byteorder() != '>' ? exe.copies_for_layout
+                                                                                       : exe.copies_for_type);
   }
   py::array array = exe.normalize(value.name, name_of(value.type.dtype), object);
   if (array.ndim() > kMaxRank)
@@ -368,7 +370,14 @@ void bind_executable(py::module_& m) {
       .def(
           "explain", [](PyExecutable& e) { return e.core->explain(); }, py::call_guard<py::gil_scoped_release>())
       .def(
-          "stats", [](PyExecutable& e) { return e.core->stats(); }, py::call_guard<py::gil_scoped_release>())
+          "stats",
+          [](PyExecutable& e) {
+            Stats stats = e.core->stats();
+            stats.emplace_back("input_copies_for_layout", static_cast<double>(e.copies_for_layout));
+            stats.emplace_back("input_copies_for_type", static_cast<double>(e.copies_for_type));
+            return stats;
+          },
+          py::call_guard<py::gil_scoped_release>())
       .def(
           "resize_caches", [](PyExecutable& e, size_t t, size_t s) { e.core->resize_caches(t, s); },
           py::arg("tiling_bytes"), py::arg("schedule_bytes"), py::call_guard<py::gil_scoped_release>())

@@ -46,6 +46,8 @@ struct PyExecutable {
   std::vector<py::str> input_names, output_names;
   py::object normalize;  // (name, dtype, value) -> usable array; for what is not usable in place
   mutable LastCall last;
+  // Input arrays that had to be copied: for their layout (strides, alignment), for their type or byte order.
+  mutable uint64_t copies_for_layout = 0, copies_for_type = 0;
 };
 
 // Runs that repeat the last signature; a null object where a run has to be started.

@@ -57,6 +57,7 @@ PYBIND11_MODULE(_core, m) {
   asc::bind_executable(m);
   asc::bind_store(m);
   asc::bind_support(m);
+  asc::bind_primitives(m);
   asc::bind_memory(m);
   asc::bind_host_call(m);
 }

@@ -15,6 +15,7 @@ void bind_graph(py::module_& m);
 void bind_executable(py::module_& m);
 void bind_store(py::module_& m);  // after bind_executable
 void bind_support(py::module_& m);
+void bind_primitives(py::module_& m);
 void bind_memory(py::module_& m);
 void bind_host_call(py::module_& m);
 

@@ -11,6 +11,10 @@
 
 namespace asc {
 
+namespace {
+constexpr int kPolls = 100;  // of an executor that polls, before it parks
+}
+
 RingStream::RingStream(const Options& options, std::unique_ptr<Runner> runner)
     : options_(options),
       wake_interval_(std::max<size_t>(1, options.ring_capacity / 2)),
@@ -132,7 +136,9 @@ void RingStream::run_thread() noexcept {
 RingStream::Entry* RingStream::next_entry() {
   if (Entry* entry = ring_.front()) return entry;
   space_.wake();
-  work_.wait([this] { return ring_.front() != nullptr || ring_.is_closed(); });
+  const auto is_ready = [this] { return ring_.front() != nullptr || ring_.is_closed(); };
+  for (int i = 0; options_.poll_ns && i < kPolls && !is_ready(); ++i) sleep_ns(options_.poll_ns);
+  if (!is_ready()) work_.wait(is_ready);
   return ring_.front();
 }
 

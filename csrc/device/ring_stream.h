@@ -27,7 +27,10 @@ class RingStream final : public Stream {
   struct Options {
     size_t ring_capacity = 1024;
     bool can_run_inline = true;
-    int64_t launch_ns = 0;         // time that a launch takes at least, as with a slow driver
+    int64_t launch_ns = 0;  // time that a launch takes at least, as with a slow driver
+    // While it waits for entries the executor looks again this often, for a while, instead of being woken: for devices
+    // whose time does not depend on when they look. 0: it is woken.
+    int64_t poll_ns = 0;
     bool stamps_launches = false;  // fill Batch::launched_ticks of entries that go through the ring
   };
 

@@ -279,6 +279,8 @@ Stats Executable::stats() {
           {"schedule_bytes", d(s.bytes)},
           {"pool_allocations", d(pool_->allocations())},
           {"pool_retries", d(pool_->retries())},
+          {"pool_used_blocks", d(pool_->used_blocks())},
+          {"pool_rounding_bytes", d(pool_->rounding_bytes())},
           {"pool_used_bytes", d(pool_->used_bytes())},
           {"pool_cached_bytes", d(pool_->cached_bytes())},
           {"arena_bytes", d(arena_->bytes())},

@@ -15,7 +15,7 @@ constexpr int kMaxLifts = 4;
 
 }  // namespace
 
-BlockSearch::BlockSearch(std::vector<Block> blocks, int32_t sections)
+BlockSearch::BlockSearch(std::vector<SearchedBlock> blocks, int32_t sections)
     : blocks_(std::move(blocks)),
       block_keys_(blocks_.size()),
       loads_(static_cast<size_t>(sections), 0),
@@ -61,7 +61,7 @@ void BlockSearch::save(Change::Kind kind, int32_t block, int32_t lo, int32_t hi)
 }
 
 void BlockSearch::place(int32_t block, int64_t at) {
-  const Block& b = blocks_[block];
+  const SearchedBlock& b = blocks_[block];
   save(Change::kPlaced, block, b.lo, b.hi);
   offsets_[block] = at;
   for (int32_t s = b.lo; s < b.hi; ++s) {
@@ -234,7 +234,7 @@ bool BlockSearch::move_spanning_to_top(Part part, int32_t lo, int32_t hi, int64_
     if (std::max(skyline_[s], level_[s]) + remaining_[s] > top) return false;
   for (size_t i = part.begin; i < part.end; ++i) {
     const int32_t x = pool_[i];
-    const Block& b = blocks_[x];
+    const SearchedBlock& b = blocks_[x];
     if (b.lo != lo || b.hi != hi) {
       pool_.push_back(x);
       continue;
@@ -285,14 +285,14 @@ int64_t BlockSearch::next_level(Part part, int32_t section) const {
   int64_t next = kNever;
   for (size_t i = part.begin; i < part.end; ++i) {
     const int32_t x = pool_[i];
-    const Block& b = blocks_[x];
+    const SearchedBlock& b = blocks_[x];
     if (b.lo > section || b.hi <= section) continue;
     if (start_[x] > base) {
       next = std::min(next, start_[x]);
       continue;
     }
     for (size_t j = part.begin; j < part.end; ++j) {
-      const Block& below = blocks_[pool_[j]];
+      const SearchedBlock& below = blocks_[pool_[j]];
       const bool is_in_section = below.lo <= section && section < below.hi;
       if (!is_in_section && below.lo < b.hi && b.lo < below.hi) next = std::min(next, start_[pool_[j]] + below.bytes);
     }
@@ -301,9 +301,9 @@ int64_t BlockSearch::next_level(Part part, int32_t section) const {
 }
 
 bool BlockSearch::has_twin_before(size_t begin, size_t candidate) const {
-  const Block& b = blocks_[candidates_[candidate]];
+  const SearchedBlock& b = blocks_[candidates_[candidate]];
   for (size_t i = begin; i < candidate; ++i) {
-    const Block& other = blocks_[candidates_[i]];
+    const SearchedBlock& other = blocks_[candidates_[i]];
     if (other.lo == b.lo && other.hi == b.hi && other.bytes == b.bytes) return true;
   }
   return false;

@@ -21,7 +21,7 @@
 namespace asc {
 
 // Covers sections [lo, hi), lo < hi.
-struct Block {
+struct SearchedBlock {
   int32_t lo = 0, hi = 0;
   int64_t bytes = 0;
 };
@@ -38,14 +38,14 @@ class BlockSearch {
   };
 
   // `blocks` sorted by lo, each with bytes; their sum fits in 62 bits.
-  BlockSearch(std::vector<Block> blocks, int32_t sections);
+  BlockSearch(std::vector<SearchedBlock> blocks, int32_t sections);
 
   // Looks for offsets with no end above `height`. Blocks of lower rank are tried first. kImpossible is a proof;
   // kStopped says nothing. Recursive, to a bounded depth: needs some 2 MiB of stack at most.
   SearchEnd run(int64_t height, const std::vector<uint32_t>& rank, Pick pick, Limits limits);
 
   const std::vector<int64_t>& offsets() const { return offsets_; }  // by block, after kFound
-  const std::vector<Block>& blocks() const { return blocks_; }
+  const std::vector<SearchedBlock>& blocks() const { return blocks_; }
   const std::vector<int64_t>& loads() const { return loads_; }  // by section: bytes of all its blocks
   uint64_t steps() const { return steps_; }                     // of all runs
 
@@ -81,7 +81,7 @@ class BlockSearch {
   void place(int32_t block, int64_t at);
   void undo(size_t mark);
 
-  std::vector<Block> blocks_;
+  std::vector<SearchedBlock> blocks_;
   std::vector<StateKey> block_keys_;
   std::vector<int64_t> loads_;
   int32_t sections_;

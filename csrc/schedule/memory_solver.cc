@@ -35,7 +35,7 @@ constexpr Strategy kStrategies[] = {
 // superset. Sizes are in units of their greatest common divisor.
 struct Sections {
   std::vector<uint32_t> buffer_of;  // by block
-  std::vector<Block> blocks;
+  std::vector<SearchedBlock> blocks;
   int32_t count = 0;
   int64_t unit = 1;
 };
@@ -176,7 +176,7 @@ class Solver {
     const size_t n = search.blocks().size();
     std::vector<Key> keys(n);
     for (size_t i = 0; i < n; ++i) {
-      const Block& b = search.blocks()[i];
+      const SearchedBlock& b = search.blocks()[i];
       const double bytes = vary(static_cast<double>(b.bytes)), length = vary(b.hi - b.lo);
       const double load =
           vary(static_cast<double>(*std::max_element(search.loads().begin() + b.lo, search.loads().begin() + b.hi)));

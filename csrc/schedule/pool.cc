@@ -18,7 +18,7 @@ Block Pool::allocate(size_t bytes) {
   const int index = class_of(bytes);
   if (index >= kClasses) throw OutOfMemoryError("[pool] asked " + std::to_string(bytes) + " bytes; reduce the shapes");
   ++allocations_;
-  Block block{nullptr, class_bytes(index)};
+  Block block{nullptr, class_bytes(index), bytes};
   if (!free_[index].empty()) {
     block.data = free_[index].back();
     free_[index].pop_back();
@@ -36,6 +36,8 @@ Block Pool::allocate(size_t bytes) {
     }
   }
   used_bytes_ += block.bytes;
+  asked_bytes_ += block.asked;
+  ++used_blocks_;
   return block;
 }
 
@@ -44,6 +46,8 @@ void Pool::release(Block block) {
   free_[class_of(block.bytes)].push_back(block.data);
   cached_bytes_ += block.bytes;
   used_bytes_ -= block.bytes;
+  asked_bytes_ -= block.asked;
+  --used_blocks_;
 }
 
 void Pool::trim() {

@@ -16,6 +16,7 @@ namespace asc {
 struct Block {
   void* data = nullptr;
   size_t bytes = 0;  // of the size class
+  size_t asked = 0;
 };
 
 class Pool {
@@ -46,8 +47,10 @@ class Pool {
 
   size_t cached_bytes() const { return cached_bytes_; }
   size_t used_bytes() const { return used_bytes_; }
-  uint64_t allocations() const { return allocations_; }  // calls of allocate
-  uint64_t retries() const { return retries_; }          // of them, those that met exhaustion
+  size_t rounding_bytes() const { return used_bytes_ - asked_bytes_; }  // of the used ones, lost to size classes
+  size_t used_blocks() const { return used_blocks_; }                   // handed out and not released
+  uint64_t allocations() const { return allocations_; }                 // calls of allocate
+  uint64_t retries() const { return retries_; }                         // of them, those that met exhaustion
 
  private:
   // Four classes per power of two: at most 25 % of a block is lost to rounding.
@@ -59,7 +62,7 @@ class Pool {
   Stream& stream_;
   std::array<std::vector<void*>, kClasses> free_;
   std::vector<Holder*> holders_;
-  size_t cached_bytes_ = 0, used_bytes_ = 0;
+  size_t cached_bytes_ = 0, used_bytes_ = 0, asked_bytes_ = 0, used_blocks_ = 0;
   uint64_t allocations_ = 0, retries_ = 0;
 };
 

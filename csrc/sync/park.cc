@@ -26,6 +26,8 @@ int64_t monotonic_ns() {
       .count();
 }
 
+void sleep_ns(int64_t ns) { std::this_thread::sleep_for(std::chrono::nanoseconds(ns)); }
+
 int64_t deadline_after(int64_t timeout_ns) {
   int64_t deadline;
   if (timeout_ns < 0 || __builtin_add_overflow(monotonic_ns(), timeout_ns, &deadline)) return kNoDeadline;

@@ -17,6 +17,9 @@ int64_t monotonic_ns();
 // The deadline `timeout_ns` from now; kNoDeadline when it is negative or too large to add.
 int64_t deadline_after(int64_t timeout_ns);
 
+// Sleeps for about `ns`, without a CPU.
+void sleep_ns(int64_t ns);
+
 // Sleeps while `word` holds `expected`, at most until `deadline_ns` of the monotonic clock. May return early: callers
 // look at their condition again.
 void park(const std::atomic<uint32_t>& word, uint32_t expected, int64_t deadline_ns);

@@ -9,7 +9,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 MAX_LINES = 400
 FOLDERS = ["csrc", "ascendsched", "tests", "benchmarks"]
-SUFFIXES = {".h", ".cc", ".inc", ".py", ".pyi"}
+SUFFIXES = {".h", ".cc", ".inc", ".py", ".pyi", ".js", ".css"}
 FILES = sorted(p for folder in FOLDERS for p in (ROOT / folder).rglob("*") if p.suffix in SUFFIXES)
 
 

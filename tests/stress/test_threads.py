@@ -177,3 +177,39 @@ def test_profiling_while_other_threads_run(expected: dict[int, Any]) -> None:
                 assert np.array_equal(exe.run(feeds(seed))["y"], expected[seed])
 
     in_threads(work)
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_executables_in_many_threads_share_tilings_and_agree(workers: int) -> None:
+    """Every thread meets the same new shapes at the same time: each tiling is made once, and all results are right."""
+    model = gather_model()
+    options = asc.Options(pipeline_workers=workers, schedule_cache_bytes=0, fuse=False)
+    want = {s: asc.compile(model, mode="sink", threads=1).run(feeds(s))["y"] for s in range(ROUNDS)}
+
+    def work(number: int) -> None:
+        exe = asc.compile(model, mode="host", threads=1, options=options)
+        for seed in range(ROUNDS):
+            runs = [exe.run_async(feeds(s)) for s in (seed, (seed + number) % ROUNDS)]
+            assert np.array_equal(runs[0].wait(DEADLINE_S)["y"], want[seed])
+            runs[1].wait(DEADLINE_S)
+        exe.resize_caches(1000 * number, 0)
+        assert np.array_equal(exe.run(feeds(3))["y"], want[3])
+
+    in_threads(work)
+
+
+def test_repeated_calls_from_many_threads_give_everybody_his_own_result() -> None:
+    exe = asc.compile(gather_model(), threads=1)
+    want = {s: exe.run(feeds(s))["y"] for s in (0, 7, 14, 21)}  # equal shapes, different contents
+
+    def work(number: int) -> None:
+        seed = 7 * number
+        mine = feeds(seed)
+        bound = np.empty_like(want[seed])
+        binding = exe.bind(mine, outputs={"y": bound})
+        for _ in range(ROUNDS * 8):
+            assert np.array_equal(exe.run(mine)["y"], want[seed])
+            binding.run()
+            assert np.array_equal(bound, want[seed])
+
+    in_threads(work)

@@ -368,3 +368,14 @@ def test_a_cast_to_the_same_type_costs_no_task():
     exe = asc.compile(made, mode="host", threads=1, options=asc.Options(fuse=False))
     np.testing.assert_array_equal(exe(np.float32([1, -2, 3])), np.float32([1, 2, 3]))
     assert exe.stats()["launches"] == 2
+
+
+def test_copies_of_inputs_are_counted_by_reason():
+    exe = asc.compile(onnx_models.mlp(), threads=1)
+    x = rows(4)
+    exe(x)
+    exe(np.asfortranarray(x))
+    exe(x.astype(">f4"))
+    exe(rows(8)[::2])
+    stats = exe.stats()
+    assert (stats["input_copies_for_layout"], stats["input_copies_for_type"]) == (2, 1)

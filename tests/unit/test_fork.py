@@ -71,8 +71,28 @@ in_child(child)
 assert run.wait(60)["y"].shape == (4,)
 """
 
+PIPELINED = """
+options = asc.Options(pipeline_workers=2)
+exe = asc.compile(relu(), mode="host", options=options)
+exe.run_async({"x": x}).wait(60)
+bound = exe.bind({"x": x})
+for _ in range(4):
+    bound.run()
 
-@pytest.mark.parametrize("body", [IDLE, IN_FLIGHT], ids=["idle", "in flight"])
+def child():
+    global exe, bound
+    must_refuse(lambda: exe.run_async({"x": x}))
+    must_refuse(lambda: bound.run())
+    new = asc.compile(relu(), mode="host", options=options)
+    assert new.run_async({"x": x}).wait(60)["y"].sum() == 4
+    exe = bound = None
+
+in_child(child)
+assert exe.run_async({"x": x}).wait(60)["y"].sum() == 4
+"""
+
+
+@pytest.mark.parametrize("body", [IDLE, IN_FLIGHT, PIPELINED], ids=["idle", "in flight", "pipelined"])
 def test_a_forked_child_is_refused_and_harms_nobody(body):
     command = [sys.executable, "-W", "ignore::DeprecationWarning", "-c", PRELUDE + body]
     ran = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)

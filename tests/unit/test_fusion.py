@@ -222,7 +222,7 @@ def test_a_saved_file_holds_the_unfused_graph(tmp_path: Path):
     exe.save(tmp_path / "m.asc")
     loaded = asc.load(tmp_path / "m.asc")
     np.testing.assert_array_equal(loaded.run({"x": x})["y"], want)
-    assert loaded.explain() == exe.explain()
+    assert loaded._core.explain() == exe._core.explain()
     unfused = asc.load(tmp_path / "m.asc", options=UNFUSED)
     assert "Clip 'clip': task" in unfused.explain()
     np.testing.assert_allclose(unfused.run({"x": x})["y"], want, rtol=1e-6)

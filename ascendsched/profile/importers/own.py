@@ -13,7 +13,7 @@ from ascendsched.profile.importers.events import NO_ARGS, Args, Document, interv
 from ascendsched.profile.spans import KERNEL as KERNEL_STAGE
 from ascendsched.profile.spans import SPAN_DTYPE, STAGES, Recording
 from ascendsched.profile.timeline import COMMUNICATION, KERNEL, STAGE_NUMBER, Rank
-from ascendsched.profile.trace import HOST, SCHEMA, WAITS, worker_name, worker_of
+from ascendsched.profile.trace import HOST, SCHEMA, WAITS, track_of, worker_name, worker_of
 from ascendsched.profile.verdict import COMMUNICATION_OPS
 
 # A recording's stage -> the timeline's. A caller that waits for its result is a synchronising call.
@@ -36,41 +36,48 @@ def read_own(document: Document, source: str) -> Rank:
     """
     if document.schema != SCHEMA:
         raise AscendSchedError(f"[diagnose] {source}: schema {document.schema!r}, this version reads {SCHEMA!r}")
-    builder = RankBuilder(source, "ascendsched")
-    builder.dropped = document.malformed
-    builder.thread_names = {HOST: "host", WAITS: "waits"}
-    builder.recorded |= {"infer_shape", "tiling", "alloc", "launch", "sync", "compile", "queue_full", "framework"}
     nodes: dict[tuple[str, str], int] = {}
     host: list[Any] = []
     device: list[Any] = []
+    dropped = document.malformed
     for event in document.events:
         if event.ph != "X":
             continue
         interval, args = interval_of(event), event.args or NO_ARGS
         run, sequence = _field(args.run), _field(args.sequence)
         if interval is None or event.cat not in STAGES or run is None or sequence is None or interval[0] < 0:
-            builder.dropped += 1
+            dropped += 1
             continue
         stage = STAGES.index(event.cat)
-        key, name = builder.key((run, sequence)), event.name or event.cat
-        track = WAITS if event.cat == "wait" else HOST
-        worker = worker_of(event.tid)
-        if worker and isinstance(event.tid, int):
-            track = event.tid
-            builder.thread_names[track] = worker_name(worker)
-        row = (*interval, run, _node(args, nodes), sequence, stage, worker, [0, 0])
-        if stage == KERNEL_STAGE:
-            device.append(row)
-            kind = COMMUNICATION if name.rpartition("::")[2] in COMMUNICATION_OPS else KERNEL
-            builder.entries.append((*interval, kind, 0, 0, builder.name(name), key))
-            continue
-        host.append(row)
-        thread = builder.thread(track)
-        if event.cat in {"launch", "submit"}:
-            builder.launches.append((*interval, thread, builder.name(name), key, event.cat == "submit"))
-        number = STAGE_NUMBER[TIMELINE_STAGE.get(event.cat, event.cat)]
-        builder.spans.append((*interval, thread, number, builder.name(name), -1))
-    builder.extra["recording"] = _recording(document.other, host, device, list(nodes))
+        row = (*interval, run, _node(args, nodes), sequence, stage, worker_of(event.tid), [0, 0])
+        (device if stage == KERNEL_STAGE else host).append(row)
+    return rank_of(_recording(document.other, host, device, list(nodes)), source, dropped)
+
+
+def rank_of(recording: Recording, source: str, dropped: int = 0) -> Rank:
+    """The timeline of a recording: its runs are the steps, and the recording itself is in `extra["recording"]`."""
+    builder = RankBuilder(source, "ascendsched")
+    builder.dropped = dropped
+    builder.recorded |= {"infer_shape", "tiling", "alloc", "launch", "sync", "compile", "queue_full", "framework"}
+    device, host = recording.device, recording.host
+    entries = (device.start, device.end, device.run, device.sequence, device.node)
+    for start, end, run, sequence, node in zip(*(c.tolist() for c in entries), strict=True):
+        op = recording.node_op(node) or "kernel"
+        kind = COMMUNICATION if op.rpartition("::")[2] in COMMUNICATION_OPS else KERNEL
+        builder.entries.append((start, end, kind, 0, 0, builder.name(op), builder.key((run, sequence))))
+    spans = (host.start, host.end, host.run, host.sequence, host.stage, host.worker)
+    for start, end, run, sequence, number, worker in zip(*(c.tolist() for c in spans), strict=True):
+        stage = STAGES[number]
+        track = WAITS if stage == "wait" else track_of(worker)
+        builder.thread_names[track] = {HOST: "host", WAITS: "waits"}.get(track) or worker_name(worker)
+        thread, name = builder.thread(track), builder.name(stage)
+        if stage in {"launch", "submit"}:
+            key = builder.key((run, sequence))
+            builder.launches.append((start, end, thread, name, key, stage == "submit"))
+        builder.spans.append((start, end, thread, STAGE_NUMBER[TIMELINE_STAGE.get(stage, stage)], name, -1))
+    for run, start, end in zip(*(c.tolist() for c in recording.run_windows()), strict=True):
+        builder.steps[run] = (start, end)
+    builder.extra["recording"] = recording
     return builder.build()
 
 

@@ -32,6 +32,7 @@ class Builder {
     norms_ = find_norms(body_, shapes_);
     find_steps();
     find_roots();
+    reserve();
     place_values();
     for (size_t i = 0; i < steps_; ++i) {
       if (root_[i] != i) continue;
@@ -41,7 +42,7 @@ class Builder {
         is_element_[i] ? add_program(i) : add_kernel(i);
     }
     tiling_->workspace_bytes += inner_workspace_;
-    tiling_->text = "fused (" + tiling_->text + ")";
+    tiling_->text += ")";
     tiling_->implementation = tiling_->text.c_str();
     finish_fused(tiling_.get());
     return tiling_;
@@ -58,6 +59,21 @@ class Builder {
     for (const FoundNorm& n : norms_)
       if ((n.members >> step) & 1u) return &n;
     return nullptr;
+  }
+
+  // At once: tilings are many and live long, and what grows piece by piece leaves holes between them.
+  void reserve() {
+    size_t units = 0, kernels = 0;
+    for (size_t i = 0; i < steps_; ++i) {
+      if (root_[i] != i) continue;
+      ++units;
+      kernels += !is_element_[i] && !norm_of(i);
+    }
+    tiling_->units.reserve(units);
+    tiling_->inner.reserve(kernels);
+    tiling_->places.reserve(units + 2 * kernels);
+    tiling_->text.reserve(16 + 24 * units);
+    tiling_->text = "fused (";
   }
 
   // What each step reads, and its function where it is element-wise. Steps that a rotation makes needless have no unit.
@@ -234,7 +250,8 @@ class Builder {
   }
 
   void append_unit(FusedUnit unit, const char* text) {
-    tiling_->text += (tiling_->text.empty() ? "" : ", ") + std::string(text);
+    if (!tiling_->units.empty()) tiling_->text += ", ";
+    tiling_->text += text;
     tiling_->units.push_back(std::move(unit));
   }
 

@@ -10,8 +10,8 @@ void register_movement_kernels(KernelRegistry& registry);     // Transpose, Conc
 void register_reduce_kernels(KernelRegistry& registry);       // Reduce*, ArgMax, TopK, softmax, normalisation
 void register_matmul_kernels(KernelRegistry& registry);       // MatMul, Gemm
 void register_nn_kernels(KernelRegistry& registry);           // Conv, pooling, LSTM
-void register_quantize_kernels(KernelRegistry& registry);     // QuantizeLinear, …, MatMulInteger
 void register_fused_kernels(KernelRegistry& registry);        // nodes that fusion made
+void register_quantize_kernels(KernelRegistry& registry);     // QuantizeLinear, …, MatMulInteger
 void register_image_kernels(KernelRegistry& registry);        // Resize, NonMaxSuppression
 
 }  // namespace asc

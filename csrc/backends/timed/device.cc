@@ -15,6 +15,7 @@ namespace asc {
 namespace {
 
 constexpr int64_t kMaxTaskNs = 60'000'000'000;
+constexpr int64_t kPollNs = 10'000;
 
 DeviceInfo make_info(const TimedOptions& options) {
   DeviceInfo info;
@@ -60,6 +61,7 @@ class TimedDevice final : public HostDevice {
     options.ring_capacity = info().ring_capacity;
     options.can_run_inline = false;
     options.launch_ns = timed_.launch_ns;
+    options.poll_ns = kPollNs;
     options.stamps_launches = true;
     return std::make_unique<RingStream>(options, std::make_unique<TimedRunner>(timed_.task_ns));
   }

@@ -1,7 +1,5 @@
 #include "backends/timed/runner.h"
 
-#include <time.h>
-
 #include <algorithm>
 
 #if defined(__linux__)
@@ -10,6 +8,7 @@
 
 #include "profile/clock.h"
 #include "profile/recorder.h"
+#include "sync/park.h"
 
 namespace asc {
 
@@ -42,9 +41,7 @@ void TimedRunner::run(const Batch& batch) {
 void TimedRunner::settle() {
   for (uint64_t now = now_ticks(); now < device_ticks_; now = now_ticks()) {
     const double remaining = static_cast<double>(device_ticks_ - now) * ns_per_tick();
-    const int64_t ns = static_cast<int64_t>(remaining) + 1;
-    const timespec pause{static_cast<time_t>(ns / 1'000'000'000), static_cast<long>(ns % 1'000'000'000)};
-    nanosleep(&pause, nullptr);
+    sleep_ns(static_cast<int64_t>(remaining) + 1);
   }
 }
 

@@ -1,0 +1,78 @@
+"""What do the caches keep, and what does a look-up cost?
+
+Hit ratios on prompt lengths of public traces (`traces.py`), exact and rounded up to 64 tokens, of the cache that
+tilings and schedules use and of other policies at the same number of entries; then the time that tiling takes in a
+decoder over the trace's prompts, with the tiling cache on and off, with primitives that are JIT-compiled and without.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+
+import numpy as np
+import policies
+from command import main
+from harness import Effort, Figures, Table
+from traces import ceil_to, prompt_lengths
+
+import ascendsched as asc
+from ascendsched.demo.models import decoder
+from ascendsched.native import core
+
+ENTRIES = (16, 64, 256)
+VALUE_BYTES = 400
+
+
+def measure(effort: Effort) -> Iterator[Table]:
+    """Yields one table of hit ratios and one of tiling time."""
+    traces = prompt_lengths()
+    if not traces:
+        yield Figures("hit ratio on traces", "look-up", [], notes=["no traces: set LLM_TRACES to their folder"])
+        return
+    yield _hit_ratios(traces)
+    yield _tiling_time(traces["azure code"] if "azure code" in traces else next(iter(traces.values())), effort)
+
+
+def _hit_ratios(traces: dict[str, list[int]]) -> Table:
+    table = Figures("hits, percent", "look-up", [])
+    table.headings = ("entries", "this cache", "LRU", "SIEVE", "S3-FIFO 1/10", "ns a look-up")
+    for name, lengths in traces.items():
+        for label, keys in ((name, lengths), (f"{name}, ceil 64", ceil_to(lengths, 64))):
+            for entries in ENTRIES:
+                hits, ns = core.measure_cache(np.array(keys, np.uint64), entries, VALUE_BYTES)
+                others = [policy(keys, entries) for policy in (policies.lru, policies.sieve, policies.s3_fifo)]
+                percent = [100 * h / len(keys) for h in (hits, *others)]
+                table.rows.append((label, [entries, *percent, ns]))
+    return table
+
+
+def _tiling_time(lengths: list[int], effort: Effort) -> Table:
+    """Prompts of a sixteenth of the trace's lengths through a small decoder, each new to the nodes, as they come."""
+    table = Figures("decoder over the trace's prompts", "prompt", [])
+    table.headings = ("tiling, us a prompt", "tilings made", "tilings found")
+    model = decoder()
+    shapes = [1 + n // 16 for n in lengths[: 60 if effort.is_quick else 400]]
+    past = [i.name for i in model.graph.input if i.name != "input_ids"]
+    empty = np.zeros((1, 2, 0, 16), np.float32)
+    for jit in (True, False):
+        spent = []
+        for cache_bytes in (0, 32 << 20):
+            options = asc.Options(tiling_cache_bytes=cache_bytes, schedule_cache_bytes=0, onednn=jit)
+            executable = asc.compile(model, mode="host", threads=1, options=options)
+            with executable.profile(256 << 20) as profile:
+                for n in shapes:
+                    executable.run({"input_ids": np.ones((1, n), np.int64)} | dict.fromkeys(past, empty))
+            stats = executable.stats()
+            spent.append(profile.verdict.stages.get("tiling", 0) / 1e3 / len(shapes))
+            label = f"{'with' if jit else 'without'} JIT, cache {'on' if cache_bytes else 'off'}"
+            made = stats["tiling_misses"] + stats["tiling_bypasses"]
+            table.rows.append((label, [spent[-1], made, stats["tiling_hits"]]))
+        table.notes.append(
+            f"{'with' if jit else 'without'} JIT: the cache saves {100 - 100 * spent[1] / spent[0]:.0f} %"
+        )
+    return table
+
+
+if __name__ == "__main__":
+    sys.exit(main(__doc__, {"cache": measure}))

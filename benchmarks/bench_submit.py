@@ -1,0 +1,87 @@
+"""What does the host pay for a run in each mode, as chains grow, and how even are runs?
+
+The null device executes nothing, so that only the host is timed: "start" is the time until an asynchronous run is on
+its way, its executor awake; "CPU" is the process's time per synchronous run. Then, on the cpu device, the spread of
+many bound runs of one chain.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from time import perf_counter_ns, process_time_ns
+
+import numpy as np
+from command import main
+from harness import Array, Effort, Figures, Table
+from models import sequence_model
+
+import ascendsched as asc
+
+WIDTH = 16
+SHAPE = (4, WIDTH)
+MODES = ("host", "sink")
+
+
+def measure(effort: Effort) -> Iterator[Table]:
+    """Yields one table of the null device and one of the spread."""
+    yield _null_device(300 if effort.is_quick else 5_000)
+    yield _spread(2_000 if effort.is_quick else 100_000)
+
+
+def _chain(tasks: int, device: str, mode: str) -> asc.Executable:
+    model = sequence_model(SHAPE, SHAPE, [("Tanh", {}, {})] * tasks)
+    return asc.compile(model, device=device, mode=mode, threads=1, options=asc.Options(fuse=False))
+
+
+def _null_device(runs: int) -> Table:
+    table = Figures("null device", "run", [])
+    table.headings = ("start, us: min", "median", "CPU, us", "host / sink CPU")
+    x = np.zeros(SHAPE, np.float32)
+    for tasks in (10, 1_000, 10_000):
+        cpu = {}
+        for mode in MODES:
+            executable = _chain(tasks, "null", mode)
+            starts = []
+            for _ in range(runs):
+                begin = perf_counter_ns()
+                run = executable.run_async({"x": x})
+                starts.append(perf_counter_ns() - begin)
+                run.wait()
+            cpu_begin = process_time_ns()
+            for _ in range(runs):
+                executable(x)
+            cpu[mode] = (process_time_ns() - cpu_begin) / runs / 1e3
+            ratio = cpu["host"] / cpu[mode]
+            table.rows.append(
+                (f"{tasks:,} tasks, {mode}", [min(starts) / 1e3, float(np.median(starts)) / 1e3, cpu[mode], ratio])
+            )
+    return table
+
+
+def _spread(runs: int) -> Table:
+    table = Figures(f"cpu device, chain of 300, {runs:,} bound runs", "run", [])
+    table.headings = ("us: median", "p99", "p99 / median")
+    x = np.random.default_rng(1).standard_normal(SHAPE).astype(np.float32)
+    bindings = {mode: _chain(300, "cpu", mode).bind({"x": x}) for mode in MODES}
+    times: dict[str, list[int]] = {mode: [] for mode in MODES}
+    results: dict[str, Array] = {}
+    for binding in bindings.values():
+        for _ in range(10):
+            binding.run()
+    for _ in range(runs):
+        for mode, binding in bindings.items():
+            begin = perf_counter_ns()
+            result = binding.run()
+            times[mode].append(perf_counter_ns() - begin)
+            results[mode] = result["y"]
+    if not np.array_equal(results["host"], results["sink"]):
+        raise AssertionError("the modes differ")
+    for mode in MODES:
+        middle, late = np.percentile(times[mode], [50, 99]) / 1e3
+        table.rows.append((mode, [float(middle), float(late), float(late / middle)]))
+    return table
+
+
+if __name__ == "__main__":
+    sys.exit(main(__doc__, {"submit": measure}))

@@ -239,7 +239,7 @@ std::shared_ptr<BoundSchedule> Level::keep_schedule(size_t s, RunContext& run) {
     kept = std::make_shared<LoadedSchedule>(std::move(schedule), *plan_, s, device_);
   state.schedules->insert(key_, kept, kept->bytes());
   const uint64_t price_ns = ns_since(start);
-  state.choice->set_price(price_ns);
+  state.choice->note_price(price_ns);
   ++run.counters->loads;
   run.counters->load_ns += price_ns;
   run.counters->arena_planned_bytes += kept->schedule().arena_bytes;

@@ -31,14 +31,18 @@ if TYPE_CHECKING:
     from ascendsched.tuning.tuner import tune
 
 # What needs the compiled core is loaded when first used: the readers of profiles work without it.
-_MODULES = (
-    dict.fromkeys(
-        ["Binding", "DeviceInfo", "Executable", "Run", "TensorInfo", "compile", "devices"], "ascendsched.executable"
-    )
-    | dict.fromkeys(["Cache", "Ring", "hash_key", "tiling_counters"], "ascendsched.caches")
-    | {"Graph": "ascendsched.graph", "Tensor": "ascendsched.graph", "load": "ascendsched.store"}
-    | {"Governor": "ascendsched.tuning.governor", "tune": "ascendsched.tuning.tuner"}
-)
+_MODULES = {
+    name: f"ascendsched.{module}"
+    for module, names in {
+        "executable": ["Binding", "DeviceInfo", "Executable", "Run", "TensorInfo", "compile", "devices"],
+        "caches": ["Cache", "Ring", "hash_key", "tiling_counters"],
+        "graph": ["Graph", "Tensor"],
+        "store": ["load"],
+        "tuning.tuner": ["tune"],
+        "tuning.governor": ["Governor"],
+    }.items()
+    for name in names
+}
 
 __all__ = [
     "AscendSchedError",

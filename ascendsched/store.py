@@ -13,6 +13,7 @@ import os
 import struct
 import tempfile
 from dataclasses import asdict, dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -58,21 +59,29 @@ class _Saved:
     data: _Section
     meta: dict[str, Any]
 
+    @cached_property
     def setup(self) -> Setup:
         """The settings; options that this version does not know are left out."""
         options = self.meta["options"]
         if options is not None:
             options = options_from(options)
-        return Setup(self.meta["device"], self.meta["mode"], self.meta["threads"], options, self.files(None) or ())
+        return Setup(self.meta["device"], self.meta["mode"], self.meta["threads"], options, self._own_files or ())
 
+    @cached_property
     def model_path(self) -> Path | None:
         """Where the model was, seen from the file; None for a model that came from memory."""
         source = self.meta["source"]
-        return None if source is None else Path(os.path.normpath(self.path.parent / source["path"]))
+        if source is None:
+            return None
+        return Path(os.path.normpath(os.path.join(os.path.dirname(self.path), source["path"])))
+
+    @cached_property
+    def _own_files(self) -> tuple[SourceFile, ...] | None:
+        return self.files(None)
 
     def files(self, model: Path | None) -> tuple[SourceFile, ...] | None:
         """The files of the model, if it lies at `model`, by default where it was; None for a model from memory."""
-        own = model or self.model_path()
+        own = model or self.model_path
         if own is None:
             return None
         entries = self.meta["source"]["files"]
@@ -85,7 +94,7 @@ class _Saved:
 
     def difference(self, model: Path | None = None) -> str | None:
         """How the model's files differ from those that the executable was compiled from; None where they do not."""
-        files = self.files(model)
+        files = self._own_files if model is None else self.files(model)
         if files is None:
             return "the executable was compiled from a model in memory, to which no file can be compared"
         for file in files:
@@ -241,7 +250,7 @@ def _open(path: Path) -> _Saved:
     try:
         saved = _Saved(path, structure, data, json.loads(raw))
         _check_meta(saved.meta)
-        saved.setup()
+        saved.setup  # noqa: B018
     except (AscendSchedError, AttributeError, IndexError, KeyError, TypeError, ValueError, RecursionError):
         raise _UnusableError("its description is not one that this version reads") from None
     return saved
@@ -286,8 +295,8 @@ def _check(saved: _Saved, model: Model | None) -> None:
                 f"it was saved with {name} {saved.meta['build'].get(name)}, here it is {now.get(name)}"
             )
     if model is None:
-        own = saved.model_path()
-        if own is None or not own.is_file():
+        own = saved.model_path
+        if own is None or not os.path.isfile(own):
             return
         difference = saved.difference()
     elif isinstance(model, (str, os.PathLike)):
@@ -301,7 +310,7 @@ def _check(saved: _Saved, model: Model | None) -> None:
 def _restore(saved: _Saved, changes: dict[str, Any]) -> Executable:
     try:
         graph = _core.map_graph(str(saved.path), saved.structure, saved.data)
-        return build(graph, replace(saved.setup(), **changes))
+        return build(graph, replace(saved.setup, **changes))
     except (GraphError, PlanError, UnsupportedError, UnicodeDecodeError) as error:
         raise _UnusableError(str(error)) from None
 
@@ -310,7 +319,7 @@ def _rebuild(
     place: Path, saved: _Saved | None, model: Model | None, reason: str, changes: dict[str, Any]
 ) -> Executable:
     if model is None:
-        model = saved.model_path() if saved is not None else None
+        model = saved.model_path if saved is not None else None
         difference = saved.difference() if saved is not None and model is not None else None
         if model is None or difference:
             found = difference if difference and difference != reason else None
@@ -319,5 +328,5 @@ def _rebuild(
                 f"or {_NOT_IN_USE}"
             )
     _LOG.warning("[load] '%s' is not used: %s; compiling the model instead, save it again", place, reason)
-    setup = replace(saved.setup() if saved is not None else Setup("cpu", "auto", None, None), **changes)
+    setup = replace(saved.setup if saved is not None else Setup("cpu", "auto", None, None), **changes)
     return compile(model, setup.device, setup.mode, setup.threads, setup.options)

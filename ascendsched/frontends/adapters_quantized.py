@@ -2,23 +2,43 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
+
+import numpy as np
 
 from ascendsched.errors import UnsupportedError
 from ascendsched.frontends.node import AdapterContext, NodeDef
 from ascendsched.frontends.replacement import Replacement
 
 _FLOAT, _INT32, _DOUBLE = 1, 6, 11  # TensorProto
+_EXACT_FLOATS = 1 << 24  # integers below are float32 numbers, and so are their sums
 
 
-def _convolve(r: Replacement, node: NodeDef, data: str, zero: str, weight: str, weight_zero: str) -> str:
-    x = r.make("Cast", data, to=_DOUBLE)  # holds every product and sum of a convolution exactly
+def _convolve(r: Replacement, node: NodeDef, ctx: AdapterContext) -> str:
+    data, weight, zero, weight_zero = node.inputs[0], node.inputs[1], node.input(2), node.input(3)
+    # A type that holds every product and sum of the convolution exactly.
+    to = _FLOAT if _largest_sum(ctx, weight, weight_zero) < _EXACT_FLOATS else _DOUBLE
+    x = r.make("Cast", data, to=to)
     if zero:
-        x = r.make("Sub", x, r.make("Cast", zero, to=_DOUBLE))
-    w = r.make("Cast", weight, to=_DOUBLE)
+        x = r.make("Sub", x, r.make("Cast", zero, to=to))
+    w = r.make("Cast", weight, to=to)
     if weight_zero:
-        w = r.make("Sub", w, _per_channel(r, r.make("Cast", weight_zero, to=_DOUBLE), weight, 0))
+        w = r.make("Sub", w, _per_channel(r, r.make("Cast", weight_zero, to=to), weight, 0))
     return r.make("Conv", x, w, **node.attributes)
+
+
+def _largest_sum(ctx: AdapterContext, weight: str, zero: str) -> float:
+    """Return a bound of the sums of products with any bytes; infinity for weights that are not constant."""
+    w, z = ctx.constant_value(weight), ctx.constant_value(zero) if zero else None
+    if w is None or w.array.ndim < 2 or w.array.dtype.kind not in "iu" or (zero and z is None):
+        return math.inf
+    rows = w.array.reshape(w.array.shape[0], -1).astype(np.int64)
+    if z is not None:
+        if z.array.dtype.kind not in "iu" or z.array.size not in (1, len(rows)):
+            return math.inf
+        rows = rows - z.array.astype(np.int64).reshape(-1, 1)
+    return float(255 * np.abs(rows).sum(1).max(initial=0))
 
 
 def _per_channel(r: Replacement, values: str, like: str, axis: int) -> str:
@@ -30,23 +50,78 @@ def _per_channel(r: Replacement, values: str, like: str, axis: int) -> str:
 def conv_integer(node: NodeDef, ctx: AdapterContext) -> list[NodeDef]:
     """An integer convolution, computed exactly."""
     r = Replacement(node, ctx)
-    total = _convolve(r, node, node.inputs[0], node.input(2), node.inputs[1], node.input(3))
-    r.make("Cast", total, output=node.outputs[0], to=_INT32)
+    r.make("Cast", _convolve(r, node, ctx), output=node.outputs[0], to=_INT32)
     return r.nodes
 
 
 def q_linear_conv(node: NodeDef, ctx: AdapterContext) -> list[NodeDef]:
-    """The exact convolution of the integers, scaled, shifted and rounded once."""
+    """The convolution of the numbers that the bytes stand for, rounded once."""
     r = Replacement(node, ctx)
     x, x_scale, x_zero, w, w_scale, w_zero, y_scale, y_zero = node.inputs[:8]
-    total = _convolve(r, node, x, x_zero, w, w_zero)
+    operands = [r.make("DequantizeLinear", x, x_scale, x_zero), r.make("DequantizeLinear", w, w_scale, w_zero, axis=0)]
     if node.input(8):
-        bias = r.make("Cast", node.inputs[8], to=_DOUBLE)
-        total = r.make("Add", total, _per_channel(r, bias, total, 1))
-    scale = r.make("Mul", x_scale, w_scale)  # one number, or one for each output channel
-    scaled = r.make("Mul", r.make("Cast", total, to=_FLOAT), _per_channel(r, scale, total, 1))
-    r.make("QuantizeLinear", scaled, y_scale, y_zero, output=node.outputs[0])
+        bias = r.make("Cast", node.inputs[8], to=_FLOAT)
+        operands.append(r.make("Mul", bias, r.make("Mul", x_scale, w_scale)))
+    r.make("QuantizeLinear", r.make("Conv", *operands, **node.attributes), y_scale, y_zero, output=node.outputs[0])
     return r.nodes
+
+
+def q_gemm(node: NodeDef, ctx: AdapterContext) -> list[NodeDef]:
+    """com.microsoft: the exact product of the integers and an integer bias, scaled; rounded where a scale is given."""
+    r = Replacement(node, ctx)
+    a, a_scale, a_zero, b, b_scale, b_zero = node.inputs[:6]
+    attributes = node.attributes
+    if attributes.get("transA", 0):
+        a = r.make("Transpose", a, perm=[1, 0])
+    if attributes.get("transB", 0):
+        b = r.make("Transpose", b, perm=[1, 0])
+    total = r.make("MatMulInteger", a, b, a_zero, b_zero)
+    if node.input(6):
+        total = r.make("Add", total, node.inputs[6])
+    scale = r.make("Mul", r.make("Mul", a_scale, b_scale), r.constant(attributes.get("alpha", 1.0), "float32"))
+    is_rounded = bool(node.input(7))
+    scaled = r.make("Mul", r.make("Cast", total, to=_FLOAT), scale, output=None if is_rounded else node.outputs[0])
+    if is_rounded:
+        r.make("QuantizeLinear", scaled, node.inputs[7], node.input(8), output=node.outputs[0])
+    return r.nodes
+
+
+def q_linear_concat(node: NodeDef, ctx: AdapterContext) -> list[NodeDef]:
+    """com.microsoft: scale and zero point of the result come first, then (value, scale, zero point) of each part."""
+    r = Replacement(node, ctx)
+    if len(node.inputs) < 5 or len(node.inputs) % 3 != 2:
+        raise UnsupportedError(f"{node.where()}: {len(node.inputs)} inputs; expected 2, and 3 for each part")
+    parts = [r.make("DequantizeLinear", *node.inputs[i : i + 3]) for i in range(2, len(node.inputs), 3)]
+    result = r.make("Concat", *parts, **node.attributes)
+    r.make("QuantizeLinear", result, node.inputs[0], node.inputs[1], output=node.outputs[0])
+    return r.nodes
+
+
+def q_linear_softmax(node: NodeDef, ctx: AdapterContext) -> list[NodeDef]:
+    """com.microsoft: with the meaning of ``axis`` that Softmax had in the opset it names."""
+    if node.attributes.get("opset", 13) >= 13:
+        axis = node.attributes.get("axis", -1)
+        return q_linear("Softmax", 1)(NodeDef(node.op, node.inputs, node.outputs, {"axis": axis}, node.name), ctx)
+    r = Replacement(node, ctx)
+    if len(node.inputs) < 4:
+        raise UnsupportedError(f"{node.where()}: {len(node.inputs)} inputs; expected 5")
+    x = r.make("DequantizeLinear", *node.inputs[:3])
+    flat = r.make("Softmax", r.make("Flatten", x, axis=node.attributes.get("axis", 1)), axis=-1)
+    y = r.make("Reshape", flat, r.make("Shape", x), allowzero=1)
+    r.make("QuantizeLinear", y, *node.inputs[3:5], output=node.outputs[0])
+    return r.nodes
+
+
+def q_linear_pool(op: str) -> Callable[[NodeDef, AdapterContext], list[NodeDef]]:
+    """Return an adapter for a pooling of ``com.microsoft``."""
+
+    def adapt(node: NodeDef, ctx: AdapterContext) -> list[NodeDef]:
+        if node.attributes.get("channels_last", 0):
+            raise UnsupportedError(f"{node.where()}: channels_last is 1; quantize the model with channels first")
+        kept = {name: value for name, value in node.attributes.items() if name != "channels_last"}
+        return q_linear(op, 1)(NodeDef(node.op, node.inputs, node.outputs, kept, node.name), ctx)
+
+    return adapt
 
 
 def q_linear_matmul(node: NodeDef, ctx: AdapterContext) -> list[NodeDef]:
@@ -102,33 +177,10 @@ def _scaled_product(
 
 
 def dynamic_quantize_lstm(node: NodeDef, ctx: AdapterContext) -> list[NodeDef]:
-    """com.microsoft: an LSTM whose weights are stored as integers, (directions, in, 4 hidden).
-
-    The weights are converted to float32 once. The input, and the state at each step, are rounded to the 256 values of
-    a dynamic quantisation, which is what such models are tuned for.
-    """
+    """com.microsoft: an LSTM whose weights are stored as integers, (directions, in, 4 hidden)."""
     r = Replacement(node, ctx)
-    inputs = [*node.inputs, *[""] * (12 - len(node.inputs))]
-    w_scale, w_zero, r_scale, r_zero = inputs[8:12]
-    weights = [
-        r.make("Transpose", _dequantized(r, values, scale, zero), perm=[0, 2, 1])
-        for values, scale, zero in ((inputs[1], w_scale, w_zero), (inputs[2], r_scale, r_zero))
-    ]
-    rounded = r.make("DequantizeLinear", *_dynamic(r, inputs[0]))
-    r.make_several("LSTM", [rounded, *weights, *inputs[3:8]], node.outputs, **node.attributes, rounds_state=1)
+    r.make_several("DynamicQuantizeLSTM", node.inputs, node.outputs, **node.attributes)
     return r.nodes
-
-
-def _dequantized(r: Replacement, values: str, scale: str, zero: str) -> str:
-    """Scale and zero point are (directions) or (directions, columns)."""
-    directions = r.dim(values, 0)
-    two = r.make("Concat", directions, r.constant([-1]), axis=0)
-    scales = r.make("Unsqueeze", r.make("Reshape", scale, two), r.constant([1]))
-    wide = r.make("Cast", values, to=_INT32)
-    if zero:
-        zeros = r.make("Cast", r.make("Unsqueeze", r.make("Reshape", zero, two), r.constant([1])), to=_INT32)
-        wide = r.make("Sub", wide, zeros)
-    return r.make("Mul", r.make("Cast", wide, to=_FLOAT), scales)
 
 
 def q_linear(op: str, count: int) -> Callable[[NodeDef, AdapterContext], list[NodeDef]]:

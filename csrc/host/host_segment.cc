@@ -105,6 +105,7 @@ void HostSegment::launch(uint32_t n, const Use& use) {
 
 void HostSegment::end(Use& use, bool is_complete) {
   placements_.end_run();
+  if (!is_complete) placements_.doubt();  // nodes may have been resolved and not placed
   use.table->version = is_complete ? placements_.version() : 0;
   if (is_complete && use.losses == placements_.losses()) use.table->losses = use.losses;
 }

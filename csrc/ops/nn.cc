@@ -143,18 +143,9 @@ void check_shape(const ShapeContext& ctx, int i, const Shape& wanted) {
     fail_shape(ctx, message("input ", i, " has shape ", ctx.input(i), "; expected ", wanted));
 }
 
-// X [steps, batch, in], W [directions, 4 h, in], R [directions, 4 h, h], then the optional B, sequence_lens,
-// initial_h, initial_c and P.
-void infer_lstm(InferContext& ctx) {
-  if (ctx.attr("layout", 0) != 0) fail_unsupported(ctx, "layout is 1; transpose the operands to layout 0");
-  check_rank(ctx, 0, 3);
-  check_rank(ctx, 2, 3);
+// X [steps, batch, in], then the optional B, sequence_lens, initial_h, initial_c and P.
+void infer_lstm_of(InferContext& ctx, int64_t directions, int64_t hidden) {
   const Shape& x = ctx.input(0);
-  const int64_t directions = read_directions(ctx);
-  const int64_t hidden = ctx.attr("hidden_size", ctx.input(2)[2]);
-  if (hidden < 1 || hidden > INT32_MAX) ctx.fail(message("hidden_size is ", hidden, "; expected 1 or more"));
-  check_shape(ctx, 1, Shape{directions, 4 * hidden, x[2]});
-  check_shape(ctx, 2, Shape{directions, 4 * hidden, hidden});
   check_shape(ctx, 3, Shape{directions, 8 * hidden});
   check_shape(ctx, 4, Shape{x[1]});
   check_shape(ctx, 5, Shape{directions, x[1], hidden});
@@ -165,6 +156,46 @@ void infer_lstm(InferContext& ctx) {
   ctx.set_output(0, all);
   ctx.set_output(1, Shape{directions, x[1], hidden});
   ctx.set_output(2, Shape{directions, x[1], hidden});
+}
+
+// The hidden size, where R has it on `axis`.
+int64_t read_hidden(InferContext& ctx, int axis) {
+  if (ctx.attr("layout", 0) != 0) fail_unsupported(ctx, "layout is 1; transpose the operands to layout 0");
+  check_rank(ctx, 0, 3);
+  check_rank(ctx, 2, 3);
+  const int64_t hidden = ctx.attr("hidden_size", ctx.input(2)[axis]);
+  if (hidden < 1 || hidden > INT32_MAX) ctx.fail(message("hidden_size is ", hidden, "; expected 1 or more"));
+  return hidden;
+}
+
+// W [directions, 4 h, in], R [directions, 4 h, h].
+void infer_lstm(InferContext& ctx) {
+  const int64_t hidden = read_hidden(ctx, 2), directions = read_directions(ctx);
+  check_shape(ctx, 1, Shape{directions, 4 * hidden, ctx.input(0)[2]});
+  check_shape(ctx, 2, Shape{directions, 4 * hidden, hidden});
+  infer_lstm_of(ctx, directions, hidden);
+}
+
+// W [directions, in, 4 h], R [directions, h, 4 h], and behind the operands of an LSTM scale and zero point of W, then
+// of R: [directions] or [directions, 4 h].
+void infer_quantized_lstm(InferContext& ctx) {
+  const int64_t hidden = read_hidden(ctx, 1), directions = read_directions(ctx);
+  if (!ctx.has_input(8) || !ctx.has_input(10)) ctx.fail("inputs 8 and 10, the scales of W and R, must be given");
+  check_shape(ctx, 1, Shape{directions, ctx.input(0)[2], 4 * hidden});
+  check_shape(ctx, 2, Shape{directions, hidden, 4 * hidden});
+  for (int i = 8; i < 12; ++i)
+    if (ctx.has_input(i) && ctx.input(i) != Shape{directions}) check_shape(ctx, i, Shape{directions, 4 * hidden});
+  infer_lstm_of(ctx, directions, hidden);
+}
+
+DType quantized_lstm_type(const Node& node, const std::vector<DType>& inputs, int) {
+  check_arity(node, inputs);
+  const auto bytes = DTypeSet(DType::kInt8) | DTypeSet(DType::kUInt8);
+  for (size_t i : {1, 2, 9, 11}) check_type(node, inputs, i, bytes);
+  for (size_t i : {2, 9, 11}) check_same(node, inputs, i, 1);
+  for (size_t i : {0, 3, 5, 6, 7, 8, 10}) check_type(node, inputs, i, DType::kFloat32);
+  check_type(node, inputs, 4, DType::kInt32);
+  return DType::kFloat32;
 }
 
 // LSTM, GRU and RNN.
@@ -184,13 +215,8 @@ DType recurrent_type(const Node& node, const std::vector<DType>& inputs, int) {
 // and initial_h. A GRU has three gates, an RNN is one.
 template <int64_t kGates>
 void infer_gated(InferContext& ctx) {
-  if (ctx.attr("layout", 0) != 0) fail_unsupported(ctx, "layout is 1; transpose the operands to layout 0");
-  check_rank(ctx, 0, 3);
-  check_rank(ctx, 2, 3);
+  const int64_t hidden = read_hidden(ctx, 2), directions = read_directions(ctx);
   const Shape& x = ctx.input(0);
-  const int64_t directions = read_directions(ctx);
-  const int64_t hidden = ctx.attr("hidden_size", ctx.input(2)[2]);
-  if (hidden < 1 || hidden > INT32_MAX) ctx.fail(message("hidden_size is ", hidden, "; expected 1 or more"));
   check_shape(ctx, 1, Shape{directions, kGates * hidden, x[2]});
   check_shape(ctx, 2, Shape{directions, kGates * hidden, hidden});
   check_shape(ctx, 3, Shape{directions, 2 * kGates * hidden});
@@ -229,6 +255,7 @@ void register_nn_ops(OpRegistry& r) {
   r.add(OpDef("GlobalAveragePool", 1, 1, infer_global_pool, same_type<kFloats>));
   r.add(OpDef("GlobalMaxPool", 1, 1, infer_global_pool, same_type<kFloats>));
   r.add(OpDef("LSTM", 3, 8, infer_lstm, recurrent_type).outputs(1, 3));
+  r.add(OpDef("DynamicQuantizeLSTM", 3, 12, infer_quantized_lstm, quantized_lstm_type).outputs(1, 3));
   r.add(OpDef("GRU", 3, 6, infer_gated<3>, recurrent_type).outputs(1, 2));
   r.add(OpDef("RNN", 3, 6, infer_gated<1>, recurrent_type).outputs(1, 2));
 }

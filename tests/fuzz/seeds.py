@@ -141,6 +141,7 @@ def _networks() -> list[onnx.ModelProto]:
         single("GlobalAveragePool", [IMAGE]),
         single("GlobalMaxPool", [IMAGE]),
         single("LSTM", [X, *hidden], outputs=3, hidden_size=2, direction="forward"),
+        single("DynamicQuantizeLSTM", _quantized_lstm(), outputs=3, domain="com.microsoft", hidden_size=2),
         single("GRU", [X, *gates], outputs=2, hidden_size=2, linear_before_reset=1),
         single("ConvTranspose", [IMAGE, weights[:3]], strides=[2, 1], output_padding=[1, 0]),
         single("RNN", [X, np.ones((1, 2, 4), F), np.ones((1, 2, 2), F)], outputs=2, hidden_size=2),
@@ -155,6 +156,12 @@ def _networks() -> list[onnx.ModelProto]:
         single("Resize", [IMAGE, None, F([1, 1, 2, 2])], mode="nearest"),
         single("Resize", [IMAGE, None, None, ints(2, 3, 4, 9)], mode="linear"),
     ]
+
+
+def _quantized_lstm() -> list[Any]:
+    weights = np.arange(-24, 24, dtype=np.int8).reshape(1, 6, 8)
+    scale, zero = F([0.02]), np.int8([1])
+    return [X, weights[:, :4], weights[:, 4:], None, None, None, None, None, scale, zero, scale, zero]
 
 
 def _nested() -> list[onnx.ModelProto]:

@@ -107,6 +107,28 @@ def test_a_stage_that_fails_anywhere_leaves_the_next_run_right(workers, bad):
         assert np.array_equal(exe.run_async(feed).wait()[f"x{links}"], want)
 
 
+@pytest.mark.parametrize("workers", [0, *WORKERS])
+def test_after_a_failure_everything_is_placed_anew(workers):
+    """What a failed run resolved counts as unchanged in the next one, which must not rely on its places."""
+    links = 6
+    nodes = []
+    for i in range(links):
+        nodes.append(h.make_node("Tanh", [f"x{i}"], [f"t{i}"]))
+        nodes.append(h.make_node("Reshape", [f"t{i}", f"s{i}"], [f"x{i + 1}"]))
+    inputs = [onnx_models.info("x0", shape=["n", 16])]
+    inputs += [onnx_models.info(f"s{i}", T.INT64, [2]) for i in range(links)]
+    exe = compile(onnx_models.model(nodes, inputs, [onnx_models.info(f"x{links}")]), workers, fuse=False)
+    good = {f"s{i}": np.array([-1, 16]) for i in range(links)}
+    for small, large in ((2, 3000), (5, 9000)):
+        exe.run_async({"x0": rows(small)} | good).wait()
+        with pytest.raises(asc.GraphError):
+            exe.run_async({"x0": rows(large)} | good | {f"s{links - 1}": np.array([7, 7])}).wait()
+        want = rows(large)
+        for _ in range(links):
+            want = np.tanh(want)
+        np.testing.assert_allclose(exe.run_async({"x0": rows(large)} | good).wait()[f"x{links}"], want, atol=1e-5)
+
+
 @pytest.mark.parametrize("workers", WORKERS)
 def test_exhausted_memory_is_given_up_and_tried_again_before_it_is_an_error(workers):
     exe = compile(onnx_models.mlp(layers=6), workers, memory_limit_bytes=1 << 20)

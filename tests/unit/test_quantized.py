@@ -25,11 +25,11 @@ def scale(*values: float) -> np.ndarray:
     return np.array(values if len(values) > 1 else values[0], np.float32)
 
 
-def compare(op, feeds, constants, outputs=1, domain="", opset=21, tolerance=1e-5, steps=0, **attributes):
+def compare(op, feeds, constants, outputs=1, domain="", opset=21, tolerance=1e-5, steps=0, more=None, **attributes):
     """Operands by name in order, "-…" for absent ones; integers may differ by ``steps``."""
     names = [name if not name.startswith("-") else "" for name in [*feeds, *constants]]
     results = [f"y{i}" for i in range(outputs)]
-    node = h.make_node(op, names, results, name="node", domain=domain, **attributes)
+    node = h.make_node(op, names, results, name="node", domain=domain, **attributes, **(more or {}))
     inputs = [
         h.make_tensor_value_info(name, h.np_dtype_to_tensor_dtype(value.dtype), [None] * value.ndim)
         for name, value in feeds.items()
@@ -148,6 +148,43 @@ def test_elementwise_of_com_microsoft(op):
     compare(op, model_inputs, {**constants, "ys": scale(0.05), "yz": np.uint8(128)}, domain="com.microsoft", steps=1)
 
 
+@pytest.mark.parametrize("is_rounded", [True, False])
+@pytest.mark.parametrize("transposes", [True, False])
+def test_q_gemm(is_rounded, transposes):
+    b = np.ascontiguousarray(SIGNED.T) if transposes else SIGNED
+    constants = {"as": scale(0.02), "az": np.uint8(120), "b": b, "bs": scale(0.01), "bz": np.int8(3)}
+    constants |= {"c": np.arange(6, dtype=np.int32) * 50}
+    if is_rounded:
+        constants |= {"ys": scale(0.1), "yz": np.uint8(128)}
+    compare("QGemm", {"a": BYTES[0]}, constants, domain="com.microsoft", steps=1, transB=int(transposes))
+
+
+@pytest.mark.parametrize(("softmax_opset", "axis"), [(13, -1), (13, 1), (11, 1), (11, 2)])
+def test_q_linear_softmax(softmax_opset, axis):
+    constants = {"xs": scale(0.05), "xz": np.uint8(120), "ys": scale(1 / 256), "yz": np.uint8(0)}
+    attributes = {"opset": softmax_opset, "axis": axis}
+    compare("QLinearSoftmax", {"x": BYTES}, constants, domain="com.microsoft", steps=1, more=attributes)
+
+
+def test_q_linear_pools():
+    constants = {"xs": scale(0.05), "xz": np.uint8(120), "ys": scale(0.04), "yz": np.uint8(100)}
+    compare("QLinearGlobalAveragePool", {"x": IMAGE}, constants, domain="com.microsoft", steps=1)
+    options = {"kernel_shape": [3, 2], "strides": [2, 1]}
+    compare("QLinearAveragePool", {"x": IMAGE}, constants, domain="com.microsoft", steps=1, **options)
+
+
+def test_q_linear_concat():
+    feeds = {"ys": np.array(0.05, np.float32), "yz": np.array(100, np.uint8), "a": BYTES}
+    constants = {"as": scale(0.02), "az": np.uint8(120), "b": BYTES[:, :2], "bs": scale(0.03), "bz": np.uint8(90)}
+    compare("QLinearConcat", feeds, constants, domain="com.microsoft", steps=1, axis=1)
+
+
+def test_conv_integer_is_exact_where_float32_would_not_be():
+    image, kernel = np.full((1, 300, 4, 4), 255, np.uint8), np.full((2, 300, 3, 3), 127, np.int8)
+    kernel[1, ::3] = -128
+    compare("ConvInteger", {"x": image}, {"w": kernel})
+
+
 @pytest.mark.parametrize("direction", ["forward", "bidirectional"])
 def test_dynamic_quantize_lstm_is_close(direction):
     n = 2 if direction == "bidirectional" else 1
@@ -172,7 +209,20 @@ def test_scales_that_do_not_fit_are_refused():
         asc.compile(h.make_model(graph, opset_imports=[h.make_opsetid("", 21)], ir_version=10), threads=1)
 
 
-@pytest.mark.parametrize("op", ["DynamicQuantizeLSTM", "FusedMatMul", "QLinearAdd", "SkipLayerNormalization", "Gelu"])
+@pytest.mark.parametrize(
+    "op",
+    [
+        "DynamicQuantizeLSTM",
+        "FusedMatMul",
+        "Gelu",
+        "QGemm",
+        "QLinearAdd",
+        "QLinearConcat",
+        "QLinearGlobalAveragePool",
+        "QLinearSoftmax",
+        "SkipLayerNormalization",
+    ],
+)
 @pytest.mark.parametrize("inputs", [[], ["x"]])
 def test_foreign_nodes_with_too_few_operands_are_refused(op, inputs):
     node = h.make_node(op, inputs, ["y"], name="n", domain="com.microsoft", axis=3)

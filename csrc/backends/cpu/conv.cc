@@ -11,15 +11,14 @@ constexpr double kSmallConv = 5e4;
 
 bool wants_onednn(const TilingContext& ctx, const ConvShape& s) {
   if (!ctx.options().use_onednn) return false;
-  const int threads = threads_for(ctx, s.operations());
   // One product on the plain layout beats reordering, if only there are enough positions for full vectors.
-  if (s.kernel_size() == 1 && s.groups == 1 && s.output_size() >= 128 && threads == 1) return false;
+  if (s.kernel_size() == 1 && s.groups == 1 && s.output_size() >= 128) return false;
   return s.operations() >= kSmallConv;
 }
 
 template <typename T>
-std::shared_ptr<const Tiling> tile_plain(const ConvShape& s) {
-  return s.is_depthwise() ? tile_depthwise_conv<T>(s) : tile_column_conv<T>(s);
+std::shared_ptr<const Tiling> tile_plain(const TilingContext& ctx, const ConvShape& s) {
+  return s.is_depthwise() ? tile_depthwise_conv<T>(s) : tile_column_conv<T>(s, threads_for(ctx, s.operations()));
 }
 
 std::shared_ptr<const Tiling> tile_float(const TilingContext& ctx) {
@@ -28,13 +27,13 @@ std::shared_ptr<const Tiling> tile_float(const TilingContext& ctx) {
   if (wants_onednn(ctx, s)) {
     if (auto t = try_onednn_conv(ctx, s)) return t;
   }
-  return tile_plain<float>(s);
+  return tile_plain<float>(ctx, s);
 }
 
 std::shared_ptr<const Tiling> tile_double(const TilingContext& ctx) {
   const ConvShape s = make_conv_shape(ctx);
   if (count_of(ctx.output(0)) == 0) return create_empty_tiling();
-  return tile_plain<double>(s);
+  return tile_plain<double>(ctx, s);
 }
 
 }  // namespace

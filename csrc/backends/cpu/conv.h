@@ -28,9 +28,9 @@ struct ConvShape : PlainWindow {
 
 ConvShape make_conv_shape(const TilingContext& ctx);
 
-// For float32 and float64.
+// For float32 and float64; `threads`: that a launch may use.
 template <typename T>
-std::shared_ptr<const Tiling> tile_column_conv(const ConvShape& shape);
+std::shared_ptr<const Tiling> tile_column_conv(const ConvShape& shape, int threads);
 template <typename T>
 std::shared_ptr<const Tiling> tile_depthwise_conv(const ConvShape& shape);
 

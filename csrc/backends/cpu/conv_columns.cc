@@ -4,6 +4,7 @@
 
 #include "backends/cpu/blas.h"
 #include "backends/cpu/conv.h"
+#include "backends/cpu/parallel.h"
 #include "backends/cpu/small_gemm.h"
 #include "backends/cpu/vec_table.h"
 
@@ -12,8 +13,13 @@ namespace {
 
 struct ColumnConv : TilingOf<ColumnConv> {
   ConvShape shape;
-  int64_t tile = 0;  // output positions; the whole output where nothing is unfolded
+  int64_t tile = 0;  // output positions
+  int threads = 1;
+  int64_t row_parts = 1;  // of the outputs of a pointwise convolution
+  int64_t tiles() const { return (shape.output_size() + tile - 1) / tile; }
 };
+
+constexpr int64_t kRowUnit = 4;  // of small_gemm
 
 template <typename T>
 void copy_strided(const T* from, int64_t stride, T* to, int64_t n) {
@@ -58,20 +64,22 @@ void unfold(const ConvShape& s, const T* image, int64_t begin, int64_t end, T* c
   }
 }
 
-void multiply(const ConvShape& s, const float* weight, const float* columns, int64_t ldb, int64_t n, float* y) {
-  if (!prefers_rows(s.group_outputs(), n, s.depth()))
-    return gemm(false, false, s.group_outputs(), n, s.depth(), 1.0f, weight, s.depth(), columns, ldb, 0.0f, y,
-                s.output_size());
+// y = weight rows·columns; `rows` of the group's outputs.
+void multiply(const ConvShape& s, const float* weight, int64_t rows, const float* columns, int64_t ldb, int64_t n,
+              float* y) {
+  if (!prefers_rows(rows, n, s.depth()))
+    return gemm(false, false, rows, n, s.depth(), 1.0f, weight, s.depth(), columns, ldb, 0.0f, y, s.output_size());
   SmallGemmArgs g;
-  g.m = s.group_outputs(), g.n = n, g.k = s.depth();
+  g.m = rows, g.n = n, g.k = s.depth();
   g.a = weight, g.a_row = s.depth();
   g.b = columns, g.ldb = ldb;
   g.c = y, g.ldc = s.output_size();
   small_gemm().rows(g);
 }
 
-void multiply(const ConvShape& s, const double* weight, const double* columns, int64_t ldb, int64_t n, double* y) {
-  gemm(false, false, s.group_outputs(), n, s.depth(), 1.0, weight, s.depth(), columns, ldb, 0.0, y, s.output_size());
+void multiply(const ConvShape& s, const double* weight, int64_t rows, const double* columns, int64_t ldb, int64_t n,
+              double* y) {
+  gemm(false, false, rows, n, s.depth(), 1.0, weight, s.depth(), columns, ldb, 0.0, y, s.output_size());
 }
 
 void add_bias(float bias, float* y, int64_t n) { vec_table().scale_shift(y, y, static_cast<size_t>(n), 1.0f, bias); }
@@ -79,53 +87,71 @@ void add_bias(double bias, double* y, int64_t n) {
   for (int64_t i = 0; i < n; ++i) y[i] += bias;
 }
 
-// One group of one image.
 template <typename T>
-void convolve(const ColumnConv& t, const T* image, const T* weight, const T* bias, T* columns, T* y) {
+struct Operands {
+  const T *x, *weight, *bias;
+  T* y;
+};
+
+// Outputs [rows.begin, rows.end) of one tile of one group of one image; `item` counts tiles, then groups and images.
+template <typename T>
+void convolve(const ColumnConv& t, const Operands<T>& o, int64_t item, Part rows, T* columns) {
   const ConvShape& s = t.shape;
-  const int64_t size = s.output_size();
-  for (int64_t begin = 0; begin < size; begin += t.tile) {
-    const int64_t end = std::min(size, begin + t.tile), n = end - begin;
-    if (s.is_pointwise()) {
-      multiply(s, weight, image + begin, size, n, y + begin);
-    } else {
-      unfold(s, image, begin, end, columns);
-      multiply(s, weight, columns, n, n, y + begin);
-    }
-    for (int64_t c = 0; bias && c < s.group_outputs(); ++c) add_bias(bias[c], y + c * size + begin, n);
+  const int64_t size = s.output_size(), i = item / t.tiles(), g = i % s.groups;
+  const int64_t begin = item % t.tiles() * t.tile, n = std::min(size - begin, t.tile);
+  const T* image = o.x + i * s.group_channels() * s.input_size();
+  const T* weight = o.weight + (g * s.group_outputs() + rows.begin) * s.depth();
+  T* y = o.y + (i * s.group_outputs() + rows.begin) * size + begin;
+  if (s.is_pointwise()) {
+    multiply(s, weight, rows.end - rows.begin, image + begin, size, n, y);
+  } else {
+    unfold(s, image, begin, begin + n, columns);
+    multiply(s, weight, rows.end - rows.begin, columns, n, n, y);
   }
+  for (int64_t c = rows.begin; o.bias && c < rows.end; ++c, y += size)
+    add_bias(o.bias[g * s.group_outputs() + c], y, n);
 }
 
 template <typename T>
 Status launch_columns(const Task& task, void* const* slots, Worker&) {
   const auto& t = *static_cast<const ColumnConv*>(task.tiling);
   const ConvShape& s = t.shape;
-  const T *x = task.input<T>(slots, 0), *weight = task.input<T>(slots, 1);
-  const T* bias = s.has_bias ? task.input<T>(slots, 2) : nullptr;
-  T *y = task.output<T>(slots, 0), *columns = static_cast<T*>(task.workspace(slots));
-  for (int64_t i = 0; i < s.batch * s.groups; ++i) {
-    const int64_t g = i % s.groups;
-    convolve(t, x + i * s.group_channels() * s.input_size(), weight + g * s.group_outputs() * s.depth(),
-             bias ? bias + g * s.group_outputs() : nullptr, columns, y + i * s.group_outputs() * s.output_size());
+  const Operands<T> o{task.input<T>(slots, 0), task.input<T>(slots, 1), s.has_bias ? task.input<T>(slots, 2) : nullptr,
+                      task.output<T>(slots, 0)};
+  const int64_t items = s.batch * s.groups * t.tiles();
+  auto* columns = static_cast<T*>(task.workspace(slots));
+  if (s.is_pointwise()) {
+    parallel_for(t.threads, items * t.row_parts, [&](int64_t part) {
+      convolve(t, o, part / t.row_parts, part_of(s.group_outputs(), kRowUnit, t.row_parts, part % t.row_parts),
+               columns);
+    });
+    return Status::kOk;
   }
+  parallel_for(t.threads, t.threads, [&](int64_t part) {
+    const Part own = part_of(items, 1, t.threads, part);
+    for (int64_t i = own.begin; i < own.end; ++i)
+      convolve(t, o, i, {0, s.group_outputs()}, columns + part * t.tile * s.depth());
+  });
   return Status::kOk;
 }
 
 }  // namespace
 
 template <typename T>
-std::shared_ptr<const Tiling> tile_column_conv(const ConvShape& s) {
-  constexpr int64_t kTileElements = int64_t{1} << 17, kPositions = 64;
+std::shared_ptr<const Tiling> tile_column_conv(const ConvShape& s, int threads) {
+  constexpr int64_t kTileElements = int64_t{1} << 17, kPositions = 64, kRowsOfPart = 32;
   const bool is_pointwise = s.is_pointwise();
   auto t = create_tiling<ColumnConv>(launch_columns<T>, is_pointwise ? "gemm:pointwise" : "gemm:columns");
   t->shape = s;
+  t->threads = threads;
   const int64_t fitting = kTileElements / std::max<int64_t>(s.depth(), 1) / kPositions * kPositions;
   t->tile = std::min(s.output_size(), std::max(fitting, kPositions));
-  if (!is_pointwise) t->workspace_bytes = static_cast<size_t>(t->tile * s.depth()) * sizeof(T);
+  if (threads > 1) t->row_parts = std::clamp<int64_t>(s.group_outputs() / kRowsOfPart, 1, 2 * threads);
+  if (!is_pointwise) t->workspace_bytes = static_cast<size_t>(threads * t->tile * s.depth()) * sizeof(T);
   return t;
 }
 
-template std::shared_ptr<const Tiling> tile_column_conv<float>(const ConvShape&);
-template std::shared_ptr<const Tiling> tile_column_conv<double>(const ConvShape&);
+template std::shared_ptr<const Tiling> tile_column_conv<float>(const ConvShape&, int);
+template std::shared_ptr<const Tiling> tile_column_conv<double>(const ConvShape&, int);
 
 }  // namespace asc::cpu

@@ -1,5 +1,6 @@
 #include "backends/cpu/element_program.h"
 
+#include <algorithm>
 #include <limits>
 
 #include "base/tensor.h"
@@ -22,7 +23,8 @@ int ElementProgram::add_step(const ElementStep& source, const int* inputs, int c
   return static_cast<int>(operands_.size() + steps_.size() - 1);
 }
 
-void ElementProgram::finish(const Shape& result) {
+void ElementProgram::finish(const Shape& result, int threads) {
+  threads_ = threads;
   std::vector<const Shape*> shapes;
   for (const Shape& s : shapes_) shapes.push_back(&s);
   const size_t count = operands_.size();
@@ -106,17 +108,39 @@ void ElementProgram::run_step(const Step& s, const float* const* registers, floa
   }
 }
 
-void ElementProgram::run(const float** row, float* y) const {
+void ElementProgram::run(const float* const* rows, float* y) const {
+  const auto count = static_cast<int64_t>(row_count_), size = static_cast<int64_t>(row_size_);
+  if (threads_ == 1) return run_part(rows, y, {0, count}, {0, size});
+  const bool by_rows = row_count_ > 1;
+  const int64_t parts = 2 * threads_;
+  parallel_for(threads_, parts, [&](int64_t i) {
+    const Part part = by_rows ? part_of(count, 1, parts, i) : part_of(size, kTile, parts, i);
+    if (part.begin < part.end) run_part(rows, y, by_rows ? part : Part{0, 1}, by_rows ? Part{0, size} : part);
+  });
+}
+
+void ElementProgram::run_part(const float* const* rows, float* y, Part rows_part, Part elements) const {
   const size_t count = operands_.size();
-  if (steps_.size() == 1 && row_count_ == 1) return run_step(steps_[0], row, y, row_size_);
+  const auto end = static_cast<size_t>(elements.end);
+  // A single step needs no tiles.
+  const size_t tile = steps_.size() == 1 ? end : kTile;
   alignas(kAlignment) float temporaries[kMaxTemporaries][kTile];
+  const float* row[kMaxOperands];
   const float* registers[kMaxOperands + kMaxTemporaries];
   int64_t position[kMaxRank] = {};
+  std::copy(rows, rows + count, row);
+  int64_t rest = rows_part.begin;
+  for (int d = outer_rank_ - 1; d >= 0; --d) {
+    position[d] = rest % outer_dims_[d];
+    rest /= outer_dims_[d];
+    for (size_t i = 0; i < count; ++i) row[i] += position[d] * strides_[i * kMaxRank + static_cast<size_t>(d)];
+  }
+  y += rows_part.begin * static_cast<int64_t>(row_size_);
   for (int i = 0; i < temporary_count_; ++i) registers[count + static_cast<size_t>(i)] = temporaries[i];
-  for (size_t r = 0; r < row_count_; ++r, y += row_size_) {
-    for (size_t begin = 0; begin < row_size_; begin += kTile) {
+  for (int64_t r = rows_part.begin; r < rows_part.end; ++r, y += row_size_) {
+    for (auto begin = static_cast<size_t>(elements.begin); begin < end; begin += tile) {
       for (size_t i = 0; i < count; ++i) registers[i] = is_repeated_[i] ? row[i] : row[i] + begin;
-      const size_t n = row_size_ - begin < kTile ? row_size_ - begin : kTile;
+      const size_t n = std::min(tile, end - begin);
       for (const Step& s : steps_) run_step(s, registers, s.out < 0 ? y + begin : temporaries[s.out], n);
     }
     for (int d = outer_rank_ - 1; d >= 0; --d) {
@@ -131,7 +155,7 @@ void ElementProgram::run(const float** row, float* y) const {
 
 bool ElementProgram::is_step_row(StepRow* row) const {
   const Step& s = steps_[0];
-  if (steps_.size() != 1 || row_count_ != 1 || s.form == Form::kClip) return false;
+  if (steps_.size() != 1 || row_count_ != 1 || threads_ > 1 || s.form == Form::kClip) return false;
   row->unary = s.unary;
   row->param = s.param;
   row->binary = s.binary;

@@ -7,6 +7,7 @@
 
 #include "backends/cpu/broadcast.h"
 #include "backends/cpu/element_step.h"
+#include "backends/cpu/parallel.h"
 
 namespace asc::cpu {
 
@@ -41,9 +42,10 @@ class ElementProgram {
   int add_step(const ElementStep& step, const int* inputs, int count);
   // The last step makes the result. All steps have its shape, which is not empty; operands broadcast to it. Nothing is
   // added afterwards.
-  void finish(const Shape& result);
+  // `threads`: that a run may use.
+  void finish(const Shape& result, int threads);
 
-  // Whether the program is only that; then `row` does the same.
+  // Whether the program is only that, on one thread; then `row` does the same.
   bool is_step_row(StepRow* row) const;
 
   // Operands are `at(table_index)`; `y` may be an operand of the same shape as the result, but must not overlap others.
@@ -51,7 +53,7 @@ class ElementProgram {
   void run(const At& at, float* y) const {
     const float* rows[kMaxOperands];
     for (size_t i = 0; i < operands_.size(); ++i) rows[i] = static_cast<const float*>(at(operands_[i]));
-    run(static_cast<const float**>(rows), y);
+    run(static_cast<const float* const*>(rows), y);
   }
 
   size_t bytes() const;
@@ -73,14 +75,15 @@ class ElementProgram {
 
   void choose_forms();
   void assign_temporaries();
-  void run(const float** rows, float* y) const;  // `rows` by operand, spent
+  void run(const float* const* rows, float* y) const;  // `rows` by operand
+  void run_part(const float* const* rows, float* y, Part rows_part, Part elements) const;
   inline void run_step(const Step& s, const float* const* registers, float* to, size_t n) const;
 
   std::vector<uint32_t> operands_;  // in the table
   std::vector<Shape> shapes_;       // of the operands, until finish
   std::vector<Step> steps_;
   size_t row_size_ = 0, row_count_ = 0;
-  int outer_rank_ = 0, temporary_count_ = 0;
+  int outer_rank_ = 0, temporary_count_ = 0, threads_ = 1;
   int64_t outer_dims_[kMaxRank] = {};
   std::vector<int64_t> strides_;   // kMaxRank per operand, outer dimensions
   std::vector<char> is_repeated_;  // by operand: stands still inside a row

@@ -163,7 +163,8 @@ class Builder {
                                             : numbers[step_of(v)];
       numbers[i] = program->add_step(element_[i], in, count);
     }
-    program->finish(shape(root));
+    constexpr double kElementCost = 32;  // an element passes through memory in the time of so many operations
+    program->finish(shape(root), threads_for(ctx_, kElementCost * static_cast<double>(count_of(shape(root)))));
     FusedUnit unit;
     unit.result = result_index(root);
     if (StepRow row; program->is_step_row(&row))

@@ -27,31 +27,25 @@ void for_each_run(const ScaleBlocks& b, Row row) {
 
 constexpr int64_t kRun = 512;  // elements of the buffers on the stack
 
-// y = x / scale, rounded and shifted, inside the range of Q but still floats; NaN becomes the lowest value. A scale for
-// each element where `scale_step` is 1. y may be x.
-template <typename Q>
-void quantize_floats(const float* x, const float* scale, int scale_step, float zero, float* y, int64_t n) {
-  constexpr float kLow = std::numeric_limits<Q>::lowest(), kHigh = std::numeric_limits<Q>::max();
-  const VecTable& v = vec_table();
-  const auto count = static_cast<size_t>(n);
-  (scale_step == 1 ? v.div.vv : v.div.vs)(x, scale, y, count);
-  v.round(y, y, count);
-  if (zero != 0) v.scale_shift(y, y, count, 1.0f, zero);
-#pragma omp simd
-  for (int64_t i = 0; i < n; ++i) {
-    const float z = y[i] > kLow ? y[i] : kLow;
-    y[i] = z < kHigh ? z : kHigh;
-  }
-}
-
+// y = x / scale, rounded and shifted, inside the range of Q; NaN becomes the lowest value.
 template <typename Q>
 void quantize_run(const float* x, const float* scale, float zero, Q* y, int64_t n) {
-  float buffer[kRun];
-  for (int64_t i = 0; i < n; i += kRun) {
-    const int64_t count = std::min(kRun, n - i);
-    quantize_floats<Q>(x + i, scale, 0, zero, buffer, count);
+  constexpr float kLow = std::numeric_limits<Q>::lowest(), kHigh = std::numeric_limits<Q>::max();
+  const VecTable& v = vec_table();
+  if constexpr (sizeof(Q) == 1) {
+    v.quantize_bytes(x, reinterpret_cast<uint8_t*>(y), static_cast<size_t>(n), *scale, zero, kLow);
+  } else {
+    float buffer[kRun];
+    for (int64_t i = 0; i < n; i += kRun) {
+      const int64_t count = std::min(kRun, n - i);
+      v.div.vs(x + i, scale, buffer, static_cast<size_t>(count));
+      v.round(buffer, buffer, static_cast<size_t>(count));
 #pragma omp simd
-    for (int64_t j = 0; j < count; ++j) y[i + j] = static_cast<Q>(static_cast<int32_t>(buffer[j]));
+      for (int64_t j = 0; j < count; ++j) {
+        const float z = buffer[j] + zero > kLow ? buffer[j] + zero : kLow;
+        y[i + j] = static_cast<Q>(static_cast<int32_t>(z < kHigh ? z : kHigh));
+      }
+    }
   }
 }
 
@@ -162,16 +156,16 @@ struct DynamicTiling : TilingOf<DynamicTiling> {
   int64_t count = 0;
 };
 
-struct ByteScale {
-  float scale;
-  uint8_t zero;
-};
-
 // The range holds zero; NaN gives what it gives.
 ByteScale find_byte_scale(const float* x, int64_t n) {
+  constexpr int64_t kBlock = 4096;  // elements that the first-level cache keeps from one reduction to the other
   const VecTable& v = vec_table();
-  const float low = std::min(0.0f, v.min_of(x, static_cast<size_t>(n)));
-  const float high = std::max(0.0f, v.max_of(x, static_cast<size_t>(n)));
+  float low = 0.0f, high = 0.0f;
+  for (int64_t i = 0; i < n; i += kBlock) {
+    const auto count = static_cast<size_t>(std::min(kBlock, n - i));
+    low = std::min(low, v.min_of(x + i, count));
+    high = std::max(high, v.max_of(x + i, count));
+  }
   const float scale = high == low ? 1.0f : (high - low) / 255.0f;
   return {scale, quantize_one<uint8_t>(-low, scale, 0.0f)};
 }
@@ -179,10 +173,9 @@ ByteScale find_byte_scale(const float* x, int64_t n) {
 Status launch_dynamic_quantize(const Task& task, void* const* slots, Worker&) {
   const int64_t n = static_cast<const DynamicTiling*>(task.tiling)->count;
   const float* x = task.input<float>(slots, 0);
-  const auto [scale, zero] = find_byte_scale(x, n);
+  const auto [scale, zero] = quantize_bytes(x, n, task.output<uint8_t>(slots, 0));
   *task.output<float>(slots, 1) = scale;
   *task.output<uint8_t>(slots, 2) = zero;
-  quantize_run(x, &scale, static_cast<float>(zero), task.output<uint8_t>(slots, 0), n);
   return Status::kOk;
 }
 
@@ -194,11 +187,10 @@ std::shared_ptr<const Tiling> tile_dynamic_quantize(const TilingContext& ctx) {
 
 }  // namespace
 
-void round_to_bytes(const float* x, int64_t n, float* y) {
-  const auto [scale, zero] = find_byte_scale(x, n);
-  const auto count = static_cast<size_t>(n);
-  quantize_floats<uint8_t>(x, &scale, 0, static_cast<float>(zero), y, n);
-  vec_table().scale_shift(y, y, count, scale, -static_cast<float>(zero) * scale);
+ByteScale quantize_bytes(const float* x, int64_t n, uint8_t* y) {
+  const ByteScale q = find_byte_scale(x, n);
+  quantize_run(x, &q.scale, static_cast<float>(q.zero), y, n);
+  return q;
 }
 
 }  // namespace cpu
@@ -208,6 +200,7 @@ void register_quantize_kernels(KernelRegistry& registry) {
   registry.add("DequantizeLinear", kIntegers, cpu::tile_dequantize);
   registry.add("DynamicQuantizeLinear", DType::kFloat32, cpu::tile_dynamic_quantize);
   cpu::register_matmul_integer(registry);
+  cpu::register_quantized_lstm(registry);
 }
 
 }  // namespace asc

@@ -7,9 +7,15 @@
 
 namespace asc::cpu {
 
-// y = x rounded to the 256 values that DynamicQuantizeLinear would have chosen for it, as floats.
-void round_to_bytes(const float* x, int64_t n, float* y);
+struct ByteScale {
+  float scale;
+  uint8_t zero;
+};
+
+// y = x as DynamicQuantizeLinear stores it.
+ByteScale quantize_bytes(const float* x, int64_t n, uint8_t* y);
 
 void register_matmul_integer(KernelRegistry& registry);
+void register_quantized_lstm(KernelRegistry& registry);
 
 }  // namespace asc::cpu

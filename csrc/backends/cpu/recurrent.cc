@@ -1,39 +1,71 @@
 #include "backends/cpu/recurrent.h"
 
-#include <algorithm>
 #include <string>
 
 #include "backends/cpu/blas.h"
+#include "backends/cpu/panel_gemm.h"
 #include "backends/cpu/small_gemm.h"
 
 namespace asc::cpu {
 
-void transpose(const float* from, int64_t rows, int64_t columns, float* to) {
-  for (int64_t i = 0; i < rows; ++i)
-    for (int64_t j = 0; j < columns; ++j) to[j * rows + i] = from[i * columns + j];
+Recurrence read_recurrence(const TilingContext& ctx, int64_t hidden, int gates) {
+  const Shape& x = ctx.input(0);
+  Recurrence r;
+  r.steps = x[0], r.batch = x[1], r.in = x[2], r.hidden = hidden;
+  const std::string_view direction = ctx.attributes().get_string("direction", "forward");
+  r.directions = direction == "bidirectional" ? 2 : 1;
+  r.is_reverse = direction == "reverse";
+  // The input part of a chunk stays in the second-level cache.
+  constexpr int64_t kChunkElements = int64_t{1} << 17;
+  const int64_t step_elements = std::max<int64_t>(r.batch * std::max(gates * r.hidden, r.in), 1);
+  r.chunk = std::clamp<int64_t>(kChunkElements / step_elements, 1, std::max<int64_t>(r.steps, 1));
+  const auto weights = static_cast<double>((r.in + r.hidden) * gates * r.hidden);
+  if (r.directions > 1) r.threads = threads_for(ctx, 4.0 * static_cast<double>(r.steps * r.batch) * weights);
+  return r;
 }
 
-void product_plus(int64_t m, int64_t n, int64_t k, const float* a, const float* b, const float* add, int64_t add_row,
-                  float* c) {
-  if (prefers_rows(m, n, k)) {
-    SmallGemmArgs s;
-    s.m = m, s.n = n, s.k = k;
-    s.a = a, s.a_row = k;
-    s.b = b, s.ldb = n;
-    s.c = c, s.ldc = n;
-    s.add = add, s.add_row = add_row;
-    return small_gemm().rows(s);
-  }
-  for (int64_t i = 0; i < m; ++i) std::copy(add + i * add_row, add + i * add_row + n, c + i * n);
-  gemm(false, false, m, n, k, 1.0f, a, k, b, n, 1.0f, c, n);
-}
-
-Status check_lengths(int64_t batch, int64_t steps, const int32_t* lengths, Worker& worker) {
-  for (int64_t b = 0; lengths && b < batch; ++b)
-    if (lengths[b] < 0 || lengths[b] > steps)
+Status check_lengths(const Recurrence& r, const int32_t* lengths, Worker& worker) {
+  for (int64_t b = 0; lengths && b < r.batch; ++b)
+    if (lengths[b] < 0 || lengths[b] > r.steps)
       return worker.fail(Status::kInvalidValue, "sequence_lens holds " + std::to_string(lengths[b]) + " at position " +
-                                                    std::to_string(b) + "; expected 0 to " + std::to_string(steps));
+                                                    std::to_string(b) + "; expected 0 to " + std::to_string(r.steps));
   return Status::kOk;
+}
+
+StepWeights::StepWeights(int64_t m, int64_t n, int64_t k) : n_(n), k_(k), in_panels_(prefers_panels(m)) {}
+
+void StepWeights::pack(const float* from, float* to) const {
+  if (in_panels_) return pack_panels(from, 1, k_, k_, n_, to);
+  for (int64_t j = 0; j < n_; ++j)
+    for (int64_t p = 0; p < k_; ++p) to[p * n_ + j] = from[j * k_ + p];
+}
+
+void StepWeights::multiply(int64_t m, const float* a, const float* packed, const float* add, int64_t add_row,
+                           float* c) const {
+  if (in_panels_ || prefers_rows(m, n_, k_)) {
+    SmallGemmArgs s;
+    s.m = m, s.n = n_, s.k = k_;
+    s.a = a, s.a_row = k_;
+    s.b = packed, s.ldb = n_;
+    s.c = c, s.ldc = n_;
+    s.add = add, s.add_row = add_row;
+    return in_panels_ ? multiply_panels(s) : small_gemm().rows(s);
+  }
+  for (int64_t i = 0; i < m; ++i) std::copy_n(add + i * add_row, n_, c + i * n_);
+  gemm(false, false, m, n_, k_, 1.0f, a, k_, packed, n_, 1.0f, c, n_);
+}
+
+void load_state(const Recurrence& r, int d, const float* values, float* state) {
+  const int64_t n = r.batch * r.hidden;
+  if (values)
+    std::copy_n(values + d * n, n, state);
+  else
+    std::fill_n(state, n, 0.0f);
+}
+
+void store_state(const Recurrence& r, int d, const float* state, float* to) {
+  const int64_t n = r.batch * r.hidden;
+  std::copy_n(state, n, to + d * n);
 }
 
 }  // namespace asc::cpu

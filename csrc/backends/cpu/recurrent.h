@@ -1,20 +1,134 @@
-// What the kernels of LSTM and GRU share.
+// What the kernels of LSTM, GRU and RNN share: extents, the order in which a direction sees its sequences, the weights
+// of a step, and the parts of a launch's workspace.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
-#include "device/task.h"
+#include "backends/cpu/parallel.h"
+#include "backends/cpu/tiling_base.h"
 
 namespace asc::cpu {
 
-// to[columns, rows] = from[rows, columns] transposed.
-void transpose(const float* from, int64_t rows, int64_t columns, float* to);
+struct Recurrence {
+  int64_t steps = 0, batch = 0, in = 0, hidden = 0;
+  int directions = 1;
+  bool is_reverse = false;  // of direction 0; direction 1 is always reverse
+  int64_t chunk = 1;        // steps whose input part is computed at once
+  int threads = 1;          // for the directions
 
-// c[m, n] = a[m, k]·b[k, n] + add, where add has rows `add_row` apart (0: one row for all).
-void product_plus(int64_t m, int64_t n, int64_t k, const float* a, const float* b, const float* add, int64_t add_row,
-                  float* c);
+  bool runs_backwards(int d) const { return d == 1 || is_reverse; }
+  bool reorders() const { return is_reverse || directions == 2; }
+  // Directions that run side by side, each with workspace of its own.
+  int scratches() const { return threads > 1 ? directions : 1; }
+};
+
+// Calls f(direction, number of its workspace).
+template <typename F>
+void for_each_direction(const Recurrence& r, F f) {
+  parallel_for(r.threads, r.directions, [&](int64_t d) { f(static_cast<int>(d), r.scratches() > 1 ? d : 0); });
+}
+
+// From X (input 0) and the direction; `gates`: that the input has a part in.
+Recurrence read_recurrence(const TilingContext& ctx, int64_t hidden, int gates);
+
+template <typename T>
+const T* optional_input(const Task& task, void* const* slots, int i) {
+  return task.has_input(slots, i) ? task.input<T>(slots, i) : nullptr;
+}
 
 // Whether all lengths (null: none are given) lie in [0, steps].
-Status check_lengths(int64_t batch, int64_t steps, const int32_t* lengths, Worker& worker);
+Status check_lengths(const Recurrence& r, const int32_t* lengths, Worker& worker);
+
+// Cuts memory into 64-byte aligned parts. Without memory it only counts.
+class Cutter {
+ public:
+  explicit Cutter(void* base) : base_(static_cast<char*>(base)) {}
+  template <typename T>
+  T* take(int64_t elements) {
+    char* part = base_ ? base_ + used_ : nullptr;
+    used_ += round_up(static_cast<size_t>(elements) * sizeof(T));
+    return reinterpret_cast<T*>(part);
+  }
+  size_t used() const { return used_; }
+
+ private:
+  char* base_;
+  size_t used_ = 0;
+};
+
+// Weights of one product, stored (n, k), laid out for products of `m` rows or about as many.
+class StepWeights {
+ public:
+  StepWeights() = default;
+  StepWeights(int64_t m, int64_t n, int64_t k);
+  int64_t elements() const { return n_ * k_; }
+  uint64_t layout() const { return in_panels_; }
+  void pack(const float* from, float* to) const;
+  // c[m, n] = a[m, k]·weights + add, where add has rows `add_row` apart (0: one row for all).
+  void multiply(int64_t m, const float* a, const float* packed, const float* add, int64_t add_row, float* c) const;
+
+ private:
+  int64_t n_ = 0, k_ = 0;
+  bool in_panels_ = false;
+};
+
+// The sequences of one launch as direction `d` sees them. X: elements of the input.
+template <typename X>
+class Sequences {
+ public:
+  // `rows` holds a chunk's rows where they are reordered; `y` is null where it is not wanted.
+  Sequences(const Recurrence& r, int d, const X* x, const int32_t* lengths, X* rows, float* y)
+      : r_(r), d_(d), x_(x), lengths_(lengths), rows_(rows), y_(y) {}
+
+  int64_t longest() const {
+    return lengths_ && r_.batch > 0 ? *std::max_element(lengths_, lengths_ + r_.batch) : r_.steps;
+  }
+
+  // The time that row b of the batch sees at a step; negative once its sequence has ended.
+  int64_t time_of(int64_t step, int64_t b) const {
+    if (step >= length(b)) return -1;
+    return r_.runs_backwards(d_) ? length(b) - 1 - step : step;
+  }
+
+  // The rows of x that steps [begin, begin + steps) see, in their order.
+  const X* rows_of(int64_t begin, int64_t steps) const {
+    if (!r_.runs_backwards(d_)) return x_ + begin * r_.batch * r_.in;
+    for (int64_t i = 0; i < steps * r_.batch; ++i) {
+      const int64_t b = i % r_.batch, time = time_of(begin + i / r_.batch, b);
+      X* row = rows_ + i * r_.in;
+      if (time < 0)
+        std::fill_n(row, r_.in, X{});
+      else
+        std::copy_n(x_ + (time * r_.batch + b) * r_.in, r_.in, row);
+    }
+    return rows_;
+  }
+
+  void write(int64_t time, int64_t b, const float* state) const {
+    if (y_) std::copy_n(state, r_.hidden, y_row(time, b));
+  }
+
+  void clear_after_ends() const {
+    for (int64_t b = 0; y_ && b < r_.batch; ++b)
+      for (int64_t time = length(b); time < r_.steps; ++time) std::fill_n(y_row(time, b), r_.hidden, 0.0f);
+  }
+
+ private:
+  int64_t length(int64_t b) const { return lengths_ ? lengths_[b] : r_.steps; }
+  float* y_row(int64_t time, int64_t b) const { return y_ + ((time * r_.directions + d_) * r_.batch + b) * r_.hidden; }
+
+  const Recurrence& r_;
+  const int d_;
+  const X* x_;
+  const int32_t* lengths_;  // null: all steps
+  X* rows_;
+  float* y_;
+};
+
+// `values` (null: zeros) of direction d, as the first state.
+void load_state(const Recurrence& r, int d, const float* values, float* state);
+// Writes the last state of direction d.
+void store_state(const Recurrence& r, int d, const float* state, float* to);
 
 }  // namespace asc::cpu

@@ -75,6 +75,8 @@ struct VecTable {
   void (*rms_norm_rows)(const float* x, const float* scale, float* y, size_t rows, size_t n, float epsilon);
 
   // --- conversions, rounding to nearest even -------------------------------------------------------------------
+  // y = the low bytes of x / scale, rounded, plus zero, within [low, low + 255]; NaN gives low. Whole zero and low.
+  void (*quantize_bytes)(const float* x, uint8_t* y, size_t n, float scale, float zero, float low);
   void (*float16_to_float32)(const uint16_t* x, float* y, size_t n);
   void (*float32_to_float16)(const float* x, uint16_t* y, size_t n);
   void (*bfloat16_to_float32)(const uint16_t* x, float* y, size_t n);

@@ -1,0 +1,187 @@
+// DynamicQuantizeLSTM: weights of bytes. The input, and at each step the state of the batch, are rounded to bytes by
+// their own range, so that all products are of bytes.
+#include "backends/cpu/byte_gemm.h"
+#include "backends/cpu/lstm_pass.h"
+#include "backends/cpu/quantize.h"
+#include "base/hash.h"
+
+namespace asc::cpu {
+namespace {
+
+enum Input { kWScale = 8, kWZero, kRScale, kRZero };
+constexpr int kWeightInputs[] = {kLstmW, kLstmR, kWScale, kWZero, kRScale, kRZero};
+
+struct QuantizedTiling : TilingOf<QuantizedTiling> {
+  LstmPlan plan;
+  bool is_signed = false;
+  uint64_t given = 0;                 // bit i: input i is given
+  int64_t w_scales = 1, w_zeros = 1;  // of each direction: one, or one for each column
+  int64_t r_scales = 1, r_zeros = 1;
+  size_t scratch_bytes = 0;  // of a direction
+  bool has(int i) const { return (given >> i) & 1u; }
+};
+
+// One weight matrix with its scales, one for each column.
+struct ScaledMatrix {
+  ByteMatrix bytes;
+  const float* scales = nullptr;
+};
+
+ScaledMatrix view(const void* packed, int64_t k, int64_t n) {
+  ScaledMatrix m;
+  m.bytes = ByteMatrix::of(packed, k, n);
+  m.scales = reinterpret_cast<const float*>(static_cast<const char*>(packed) + ByteMatrix::packed_bytes(k, n));
+  return m;
+}
+
+size_t matrix_bytes(int64_t k, int64_t n) {
+  return ByteMatrix::packed_bytes(k, n) + round_up(static_cast<size_t>(ByteMatrix::padded_columns(n)) * sizeof(float));
+}
+
+size_t direction_bytes(const QuantizedTiling& t) {
+  return matrix_bytes(t.plan.r.in, t.plan.gates()) + matrix_bytes(t.plan.r.hidden, t.plan.gates());
+}
+
+void pack_matrix(const QuantizedTiling& t, int d, int64_t k, const void* bytes, const void* scales, int64_t scale_count,
+                 const void* zeros, int64_t zero_count, void* packed) {
+  const int64_t n = t.plan.gates();
+  const auto* from = static_cast<const char*>(bytes) + d * k * n;
+  const void* zero = zeros ? static_cast<const char*>(zeros) + d * zero_count : nullptr;
+  pack_bytes(from, t.is_signed, {zero, zero_count == 1 ? 0 : 1}, k, n, packed);
+  auto* to = const_cast<float*>(view(packed, k, n).scales);
+  std::fill_n(to, ByteMatrix::padded_columns(n), 0.0f);
+  const float* scale = static_cast<const float*>(scales) + d * scale_count;
+  for (int64_t j = 0; j < n; ++j) to[j] = scale[scale_count == 1 ? 0 : j];
+}
+
+void pack_direction(const QuantizedTiling& t, int d, const void* const* inputs, void* packed) {
+  const Recurrence& r = t.plan.r;
+  const auto given = [&](int i) { return t.has(i) ? inputs[i] : nullptr; };
+  pack_matrix(t, d, r.in, inputs[kLstmW], inputs[kWScale], t.w_scales, given(kWZero), t.w_zeros, packed);
+  pack_matrix(t, d, r.hidden, inputs[kLstmR], inputs[kRScale], t.r_scales, given(kRZero), t.r_zeros,
+              static_cast<char*>(packed) + matrix_bytes(r.in, t.plan.gates()));
+}
+
+void pack_weights(const Tiling& tiling, const void* const* inputs, void* packed) {
+  const auto& t = static_cast<const QuantizedTiling&>(tiling);
+  for (int d = 0; d < t.plan.r.directions; ++d)
+    pack_direction(t, d, inputs, static_cast<char*>(packed) + static_cast<size_t>(d) * direction_bytes(t));
+}
+
+// The workspace of a direction.
+struct Scratch {
+  Scratch(const QuantizedTiling& t, bool needs_weights, Cutter& c)
+      : pass(t.plan, c),
+        state(c.take<uint8_t>(t.plan.r.batch * t.plan.r.hidden)),
+        row_sums(c.take<int32_t>(t.plan.r.chunk * t.plan.r.batch)),
+        weights(c.take<char>(needs_weights ? static_cast<int64_t>(direction_bytes(t)) : 0)) {}
+  LstmScratch<uint8_t> pass;
+  uint8_t* state;
+  int32_t* row_sums;
+  char* weights;
+};
+
+class ByteWeights {
+ public:
+  ByteWeights(const QuantizedTiling& t, const void* packed, const Scratch& s, ByteScale x)
+      : t_(t),
+        s_(s),
+        x_(x),
+        w_(view(packed, t.plan.r.in, t.plan.gates())),
+        r_(view(static_cast<const char*>(packed) + matrix_bytes(t.plan.r.in, t.plan.gates()), t.plan.r.hidden,
+                t.plan.gates())) {}
+
+  void input(const uint8_t* rows, int64_t m, const float* bias, float* sums) const {
+    multiply(w_, m, rows, x_, bias, 0, sums);
+  }
+  void state(const float* state, const float* part, float* sums) const {
+    const Recurrence& r = t_.plan.r;
+    const ByteScale q = quantize_bytes(state, r.batch * r.hidden, s_.state);
+    multiply(r_, r.batch, s_.state, q, part, t_.plan.gates(), sums);
+  }
+
+ private:
+  void multiply(const ScaledMatrix& b, int64_t m, const uint8_t* a, ByteScale q, const float* add, int64_t add_row,
+                float* sums) const {
+    const int32_t zero = q.zero;
+    ByteGemmArgs g;
+    g.m = m;
+    g.a = a;
+    g.a_zeros = &zero;
+    g.row_sums = s_.row_sums;
+    g.b = b.bytes;
+    g.y = sums;
+    g.a_scale = q.scale;
+    g.scales = b.scales;
+    g.add = add, g.add_row = add_row;
+    if (b.bytes.has_zeros()) sum_byte_rows(a, false, m, b.bytes.k, s_.row_sums);
+    byte_gemm().scaled(g);
+  }
+
+  const QuantizedTiling& t_;
+  const Scratch& s_;
+  const ByteScale x_;
+  const ScaledMatrix w_, r_;
+};
+
+Status launch_quantized(const Task& task, void* const* slots, Worker& worker) {
+  const auto& t = *static_cast<const QuantizedTiling*>(task.tiling);
+  const Recurrence& r = t.plan.r;
+  const Status status = check_lengths(r, optional_input<int32_t>(task, slots, kLstmLengths), worker);
+  if (status != Status::kOk) return status;
+  Cutter cutter(task.workspace(slots));
+  const int64_t count = r.steps * r.batch * r.in;
+  auto* x = cutter.take<uint8_t>(count);
+  auto* scratches = cutter.take<char>(0);
+  const ByteScale q = quantize_bytes(task.input<float>(slots, kLstmX), count, x);
+  const void* inputs[kRZero + 1] = {};
+  for (int i : kWeightInputs) inputs[i] = optional_input<char>(task, slots, i);
+  for_each_direction(r, [&](int d, int64_t number) {
+    Cutter own(scratches + static_cast<size_t>(number) * t.scratch_bytes);
+    const Scratch s(t, t.packed_bytes == 0, own);
+    const char* packed = s.weights;
+    if (t.packed_bytes)
+      packed = static_cast<const char*>(task.packed(slots)) + static_cast<size_t>(d) * direction_bytes(t);
+    else
+      pack_direction(t, d, inputs, s.weights);
+    run_lstm(task, slots, t.plan, s.pass, d, static_cast<const uint8_t*>(x), ByteWeights(t, packed, s, q));
+  });
+  return Status::kOk;
+}
+
+std::shared_ptr<const Tiling> tile_quantized(const TilingContext& ctx) {
+  auto t = create_tiling<QuantizedTiling>(launch_quantized, byte_gemm().name);
+  t->plan = read_lstm(ctx, ctx.input(kLstmR)[1]);
+  const Recurrence& r = t->plan.r;
+  t->is_signed = ctx.dtype(kLstmW) == DType::kInt8;
+  bool packs = true;
+  for (int i : kWeightInputs) {
+    if (!ctx.has_input(i)) continue;
+    t->given |= uint64_t{1} << i;
+    packs = packs && ctx.is_constant(i);
+  }
+  const auto each = [&](int i) { return t->has(i) ? count_of(ctx.input(i)) / r.directions : 1; };
+  t->w_scales = each(kWScale), t->w_zeros = each(kWZero);
+  t->r_scales = each(kRScale), t->r_zeros = each(kRZero);
+  if (packs) {
+    t->packed_bytes = static_cast<size_t>(r.directions) * direction_bytes(*t);
+    const uint64_t words[] = {0x716C73746D, static_cast<uint64_t>(r.in), static_cast<uint64_t>(r.hidden),
+                              static_cast<uint64_t>(r.directions) << 1 | t->is_signed, t->given};
+    t->packed_layout = hash_words(words, 5) | 1;
+    t->pack = pack_weights;
+  }
+  Cutter cutter(nullptr);
+  const Scratch scratch(*t, !packs, cutter);
+  t->scratch_bytes = cutter.used();
+  t->workspace_bytes =
+      round_up(static_cast<size_t>(r.steps * r.batch * r.in)) + static_cast<size_t>(r.scratches()) * t->scratch_bytes;
+  return t;
+}
+
+}  // namespace
+
+void register_quantized_lstm(KernelRegistry& registry) {
+  registry.add("DynamicQuantizeLSTM", DType::kFloat32, tile_quantized);
+}
+
+}  // namespace asc::cpu

@@ -3,7 +3,6 @@
 #include <cmath>
 #include <cstddef>
 
-#include "backends/cpu/build_info.h"
 #include "bindings/arrays.h"
 #include "bindings/module.h"
 
@@ -392,16 +391,6 @@ void bind_executable(py::module_& m) {
   m.def("compile", &compile, py::arg("graph"), py::kw_only(), py::arg("device"), py::arg("mode"), py::arg("threads"),
         py::arg("memory_limit_bytes"), py::arg("tiling_cache_bytes"), py::arg("schedule_cache_bytes"), py::arg("memo"),
         py::arg("fuse"), py::arg("use_onednn"), py::arg("pipeline_workers"), py::arg("normalize"));
-  m.def("build_info", [] {
-    py::dict d;
-    for (const auto& [name, value] : cpu_build_info()) d[py::str(name)] = value;
-    return d;
-  });
-  m.def("devices", [] {
-    py::list list;
-    for (const DeviceListing& d : list_devices()) list.append(py::make_tuple(d.name, d.description));
-    return list;
-  });
 }
 
 }  // namespace asc

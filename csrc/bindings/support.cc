@@ -1,5 +1,6 @@
 #include "runtime/support.h"
 
+#include "backends/cpu/build_info.h"
 #include "bindings/module.h"
 #include "runtime/devices.h"
 
@@ -18,6 +19,16 @@ void bind_support(py::module_& m) {
         return list;
       },
       py::arg("graph"), py::arg("device"));
+  m.def("build_info", [] {
+    py::dict d;
+    for (const auto& [name, value] : cpu_build_info()) d[py::str(name)] = value;
+    return d;
+  });
+  m.def("devices", [] {
+    py::list list;
+    for (const DeviceListing& d : list_devices()) list.append(py::make_tuple(d.name, d.description));
+    return list;
+  });
 }
 
 }  // namespace asc

@@ -80,7 +80,9 @@ std::optional<bool> Level::resolve_ahead(RunContext& run, const std::vector<Argu
   bind(arguments);
   make_signature(resolver_, 0, key_);
   if (segments_[0].schedules->find(key_)) return false;
-  keep_schedule(0, run);
+  const std::shared_ptr<BoundSchedule> kept = keep_schedule(0, run);
+  kept->take_table();  // made now, and free for the run that comes
+  run.arena->reserve(kept->schedule().arena_bytes);
   return true;
 }
 

@@ -8,6 +8,7 @@ import threading
 import time
 import weakref
 from collections import OrderedDict
+from typing import Any
 
 from ascendsched.errors import AscendSchedError
 from ascendsched.native import core as _core
@@ -38,7 +39,7 @@ class Ahead:
 
     def __init__(self, core: _core.Executable) -> None:
         self._core = core
-        self._queue: queue.SimpleQueue[Shapes | None] = queue.SimpleQueue()
+        self._queue: queue.SimpleQueue[list[Any] | None] = queue.SimpleQueue()
         self._changed = threading.Condition()  # guards the counts of what is handed over
         self._given = self._handled = 0
         self._thread: threading.Thread | None = None
@@ -60,8 +61,8 @@ class Ahead:
             pause = time.perf_counter_ns() - self._end_ns
             self._slack_ns = SMOOTHING * self._slack_ns + (1 - SMOOTHING) * pause
 
-    def end(self, shapes: Shapes | None) -> None:
-        """A run with these input shapes has ended; None: they are not known."""
+    def end(self, shapes: list[Any] | None) -> None:
+        """A run with these input shapes, each a sequence of dims, has ended; None: they are not known."""
         self._end_ns = time.perf_counter_ns()
         if not self._is_possible or shapes is None:
             return
@@ -88,11 +89,11 @@ class Ahead:
         with self._changed:
             return self._changed.wait_for(lambda: self._handled == self._given, timeout_s)
 
-    def _serve_one(self, shapes: Shapes) -> None:
+    def _serve_one(self, shapes: list[Any]) -> None:
         """On the thread: looks at one run, and resolves what comes next where that is sensible."""
         try:
-            self._look_at(shapes)
-        except AscendSchedError as error:  # a foreseen shape that the model refuses, or no memory for it
+            self._look_at(tuple(tuple(map(int, shape)) for shape in shapes))
+        except (AscendSchedError, TypeError, ValueError) as error:  # a shape that the model refuses, or that is none
             _LOG.debug("[predict] not resolved ahead: %s", error)
         finally:
             with self._changed:
@@ -182,7 +183,7 @@ def _best(rates: dict[str, float]) -> list[tuple[str, float]]:
     return sorted(rates.items(), key=lambda item: -item[1])[:3]
 
 
-def _serve(ahead: weakref.ref[Ahead], work: queue.SimpleQueue[Shapes | None]) -> None:
+def _serve(ahead: weakref.ref[Ahead], work: queue.SimpleQueue[list[Any] | None]) -> None:
     """The thread: holds the object only while it works for it, so that it can go."""
     while (shapes := work.get()) is not None:
         target = ahead()
@@ -192,7 +193,7 @@ def _serve(ahead: weakref.ref[Ahead], work: queue.SimpleQueue[Shapes | None]) ->
         del target
 
 
-def _end_thread(work: queue.SimpleQueue[Shapes | None], thread: threading.Thread) -> None:
+def _end_thread(work: queue.SimpleQueue[list[Any] | None], thread: threading.Thread) -> None:
     work.put(None)
     if thread is not threading.current_thread():
         thread.join(10)

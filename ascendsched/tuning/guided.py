@@ -79,11 +79,11 @@ class GuidedExecutable(Executable):
             return run
         return PaddedRun(super().run_async(padded.feeds), self._padding, padded)
 
-    def _shapes(self, feeds: Mapping[str, Any]) -> tuple[tuple[int, ...], ...] | None:
-        """Shapes in graph order; None for what has none of its own, such as lists."""
+    def _shapes(self, feeds: Mapping[str, Any]) -> list[Any] | None:
+        """Shapes in graph order, as they are; None for what has none of its own, such as lists."""
         try:
-            return tuple(tuple(feeds[name].shape) for name in self._names)
-        except (AttributeError, KeyError, TypeError):
+            return [feeds[name].shape for name in self._names]
+        except (AttributeError, KeyError):
             return None
 
     def stats(self) -> dict[str, int]:

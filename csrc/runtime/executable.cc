@@ -177,6 +177,7 @@ std::optional<bool> Executable::resolve_ahead(const std::vector<Shape>& shapes) 
   std::lock_guard<std::mutex> lock(mutex_);
   RunContext context;
   context.counters = &counters_;
+  context.arena = arena_.get();
   // What this retires may still be read by runs in flight: the next run takes it over, and completes after them.
   return root_->resolve_ahead(context, arguments);
 }

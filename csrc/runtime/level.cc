@@ -80,7 +80,9 @@ std::optional<bool> Level::resolve_ahead(RunContext& run, const std::vector<Argu
   bind(arguments);
   make_signature(resolver_, 0, key_);
   if (segments_[0].schedules->find(key_)) return false;
-  keep_schedule(0, run);
+  const std::shared_ptr<BoundSchedule> kept = keep_schedule(0, run);
+  kept->take_table();  // made now, and free for the run that comes
+  run.arena->reserve(kept->schedule().arena_bytes);
   return true;
 }
 
@@ -239,7 +241,7 @@ std::shared_ptr<BoundSchedule> Level::keep_schedule(size_t s, RunContext& run) {
     kept = std::make_shared<LoadedSchedule>(std::move(schedule), *plan_, s, device_);
   state.schedules->insert(key_, kept, kept->bytes());
   const uint64_t price_ns = ns_since(start);
-  state.choice->set_price(price_ns);
+  state.choice->note_price(price_ns);
   ++run.counters->loads;
   run.counters->load_ns += price_ns;
   run.counters->arena_planned_bytes += kept->schedule().arena_bytes;

@@ -1,7 +1,5 @@
 #include "runtime/sink_choice.h"
 
-#include <algorithm>
-
 namespace asc {
 
 bool SinkChoice::is_due_before(const Key& key) {
@@ -40,6 +38,7 @@ bool SinkChoice::is_due_after(const Key& key, uint64_t host_ns) {
 std::shared_ptr<SinkChoice::Sighting> SinkChoice::note_new(const Key& key) {
   std::shared_ptr<Sighting> sighting = std::make_shared<Sighting>();
   sightings_.insert(key, sighting, sizeof(Sighting));
+  price_ns_ -= price_ns_ / 64;
   if (++sighted_ > kWindow) {
     sighted_ /= 2;
     returned_ /= 2;

@@ -2,6 +2,8 @@
 // executable's lock.
 #pragma once
 
+#include <algorithm>
+
 #include "schedule/keyed_cache.h"
 
 namespace asc {
@@ -16,8 +18,8 @@ class SinkChoice {
   bool is_due_before(const Key& key);
   // After a run node by node that took so long: whether to make the schedule now.
   bool is_due_after(const Key& key, uint64_t host_ns);
-  // What making a schedule took.
-  void set_price(uint64_t ns) { price_ns_ = ns; }
+  // What making a schedule took. One that others delayed counts little, and is forgotten.
+  void note_price(uint64_t ns) { price_ns_ = price_ns_ ? (3 * price_ns_ + std::min(ns, 2 * price_ns_)) / 4 : ns; }
   // A signature whose schedule was made at its first sighting has come back.
   void note_return() { returned_ += 1; }
   // Whether the signature of the last call was new.
@@ -39,7 +41,7 @@ class SinkChoice {
 
   KeyedCache<Sighting> sightings_{kSightingBytes};
   double sighted_ = 0, returned_ = 0;
-  uint64_t price_ns_ = 0;  // of the last schedule
+  uint64_t price_ns_ = 0;  // of a schedule
   uint64_t host_ns_ = 0;   // of the last run of a new signature
   bool was_first_ = false;
 };

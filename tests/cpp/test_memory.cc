@@ -11,15 +11,15 @@
 
 namespace {
 
-using asc::Block;
 using asc::BlockSearch;
 using asc::MemoryLimits;
 using asc::MemoryProblem;
 using asc::MemorySolution;
+using asc::SearchedBlock;
 using asc::SearchEnd;
 
 // Needs all of 6 bytes, and a greedy order by size does not find it.
-const std::vector<Block> kTight = {{0, 2, 2}, {0, 1, 4}, {1, 3, 3}, {1, 2, 1}, {2, 4, 3}, {3, 4, 3}};
+const std::vector<SearchedBlock> kTight = {{0, 2, 2}, {0, 1, 4}, {1, 3, 3}, {1, 2, 1}, {2, 4, 3}, {3, 4, 3}};
 
 MemoryProblem random_problem(uint32_t seed, int count) {
   std::minstd_rand random(seed);

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import os
 import random
 from pathlib import Path
 
@@ -108,10 +109,11 @@ def test_command_compares_ways_to_choose_sizes(tmp_path: Path, under: list[str])
     assert result["requests"] == 100
 
 
-TRACES = Path(__file__).resolve().parents[3] / "shared" / "data" / "llm_traces"
+SHARED = Path(__file__).resolve().parents[3] / "shared" / "data" / "llm_traces"
+TRACES = Path(os.environ.get("LLM_TRACES", SHARED))
 
 
-@pytest.mark.skipif(not TRACES.is_dir(), reason="the traces are not there")
+@pytest.mark.skipif(not TRACES.is_dir(), reason="no traces: LLM_TRACES names their folder")
 def test_twelve_buckets_suffice_for_a_code_assistants_prompts() -> None:
     from ascendsched.tuning.requests import read_requests
 

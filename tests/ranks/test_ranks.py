@@ -223,8 +223,8 @@ def test_a_collective_outside_of_a_job_says_so():
     ("env", "part"),
     [
         ({}, "torchrun or mpiexec"),
-        ({"RANK": "x", "WORLD_SIZE": "2"}, "expected 0 <= rank < size"),
-        ({"RANK": "2", "WORLD_SIZE": "2"}, "expected 0 <= rank < size"),
+        pytest.param({"RANK": "x", "WORLD_SIZE": "2"}, "expected 0 <= rank < size", marks=needs_torch),
+        pytest.param({"RANK": "2", "WORLD_SIZE": "2"}, "expected 0 <= rank < size", marks=needs_torch),
     ],
 )
 def test_a_process_without_a_place_in_a_job_is_told_so(env, part):

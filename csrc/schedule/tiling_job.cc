@@ -4,6 +4,12 @@ namespace asc {
 
 bool TilingJob::try_make() {
   if (is_taken_.exchange(true)) return false;
+  make();
+  done_.open();  // last: whoever waits may end the run and its recording
+  return true;
+}
+
+void TilingJob::make() {
   const StageTimer timer(recorder_, Stage::kTiling, run_, static_cast<int32_t>(node_->number));
   std::vector<const Shape*> shapes;
   std::vector<const HostTensor*> hosts;
@@ -21,8 +27,6 @@ bool TilingJob::try_make() {
   } catch (...) {
     error_ = std::current_exception();
   }
-  done_.open();
-  return true;
 }
 
 const std::shared_ptr<const Tiling>& TilingJob::wait() {

@@ -24,6 +24,7 @@ class TilingJob {
 
  private:
   friend class Resolver;
+  void make();
   Recorder* recorder_ = nullptr;
   uint32_t run_ = 0;
   const PlanNode* node_ = nullptr;

@@ -11,13 +11,13 @@ bool TilingJob::try_make() {
 
 void TilingJob::make() {
   const StageTimer timer(recorder_, Stage::kTiling, run_, static_cast<int32_t>(node_->number));
-  std::vector<const Shape*> shapes;
-  std::vector<const HostTensor*> hosts;
-  for (size_t i = 0; i < inputs_.size(); ++i) {
-    shapes.push_back(has_input_[i] ? &inputs_[i] : nullptr);
-    hosts.push_back(hosts_[i].get());
-  }
   try {
+    std::vector<const Shape*> shapes;
+    std::vector<const HostTensor*> hosts;
+    for (size_t i = 0; i < inputs_.size(); ++i) {
+      shapes.push_back(has_input_[i] ? &inputs_[i] : nullptr);
+      hosts.push_back(hosts_[i].get());
+    }
     tiling_ = cache_->fill(key_, instance_, [&] {
       const TilingContext ctx(node_->node, node_->input_types.data(), shapes.data(), hosts.data(),
                               static_cast<int>(shapes.size()), node_->output_types.data(), outputs_.data(),

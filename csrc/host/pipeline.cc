@@ -7,11 +7,11 @@
 namespace asc {
 namespace {
 
-constexpr size_t kBatches = 64;       // between two stages
-constexpr uint32_t kBatchNodes = 32;  // bits of Batch::changed
-constexpr int64_t kBatchNs = 4'000;   // a batch waits no longer for further nodes
-constexpr size_t kPendingJobs = 16;   // tilings made ahead of the node at hand, per helper
-constexpr int64_t kSpinNs = 2'000;    // workers share CPUs with those they wait for: a short spin, then park
+constexpr size_t kBatches = 64;        // between two stages
+constexpr uint32_t kBatchNodes = 32;   // bits of Batch::changed
+constexpr int64_t kBatchNs = 100'000;  // a batch waits no longer for further nodes; waking a worker costs some 10 us
+constexpr size_t kPendingJobs = 16;    // tilings made ahead of the node at hand, per helper
+constexpr int64_t kSpinNs = 0;         // workers park at once: those they wait for need the CPU
 constexpr uint8_t kPlacer = 1, kLauncher = 2, kFirstHelper = 3;  // Recorder::worker
 
 }  // namespace

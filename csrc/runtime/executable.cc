@@ -53,7 +53,7 @@ Executable::Executable(std::shared_ptr<const Plan> plan, const ExecutableOptions
   context_.packs = &packs_;
   context_.use_memo = options.use_memo;
   const int cpus = options.settings.threads;
-  const int helpers = options.pipeline_workers > 0 ? options.pipeline_workers - 1 : std::min(cpus - 1, 4);
+  const int helpers = options.pipeline_workers > 0 ? options.pipeline_workers - 1 : std::clamp(cpus - 2, 0, 4);
   pipeline_ = std::make_unique<Pipeline>(*pool_, helpers);
   root_ =
       std::make_unique<Level>(plan_, context_, *device_, *pool_, *pipeline_,

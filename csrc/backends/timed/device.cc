@@ -15,7 +15,7 @@ namespace asc {
 namespace {
 
 constexpr int64_t kMaxTaskNs = 60'000'000'000;
-constexpr int64_t kPollNs = 10'000;
+constexpr int64_t kPollNs = 50'000;
 
 DeviceInfo make_info(const TimedOptions& options) {
   DeviceInfo info;

@@ -65,7 +65,7 @@ def measure(effort: Effort) -> Iterator[Table]:
 
 def _ours(model: Any, x: Array, recorders: dict[str, Recorder]) -> Iterator[Subject]:
     for mode in ("host", "sink"):
-        executable = asc.compile(model, mode=mode, threads=1)
+        executable = asc.compile(model, mode=mode, threads=1, options=asc.Options(fuse=False))
         call = partial(executable, x)
         recorders[mode] = Recorder(executable, call)
         yield Subject(f"{mode}, {OFF}", call, TASKS)

@@ -77,6 +77,7 @@ def skew(group):
 
 
 def wait_until(deadline: float) -> None:
+    """The injected fault itself: a rank that really is late. Sleeps in small steps; nothing is timed by them."""
     while time.monotonic() < deadline:
         time.sleep(0.001)
 

@@ -23,6 +23,7 @@ struct LevelBuilder {
   std::vector<std::optional<Shape>> static_shapes;                 // by value
   std::vector<PlanNode> nodes;                                     // live nodes in topological order
   std::map<int, std::vector<std::shared_ptr<const Plan>>> bodies;  // by PlanNode::number
+  std::map<ValueId, Node> dequantized;  // constants that folding made: the DequantizeLinear that gave them
   std::vector<ValueId> outputs;
 };
 
@@ -32,6 +33,10 @@ PlanNode describe_node(LevelBuilder& b, const Node& n);
 void add_node(LevelBuilder& b, const Node& n);
 // widen.cc: adds all nodes, half-precision arithmetic in float32.
 void infer_types_and_fold(LevelBuilder& b);
+// bytes.cc: QuantizeLinear before what only moves elements, so that bytes are moved. quantized.cc: products, pooling
+// and resizing between DequantizeLinear and QuantizeLinear on bytes, channels last.
+void move_quantization(LevelBuilder& b);
+void compute_on_bytes(LevelBuilder& b);
 // transposes.cc: transpositions behind element-wise operators.
 void move_transposes(LevelBuilder& b);
 // prune.cc: lets readers of an Identity read what it reads; drops nodes that no result needs; inserts copies for

@@ -104,6 +104,14 @@ std::shared_ptr<const Plan> compile_level(LevelBuilder& b) {
   move_transposes(b);
   skip_identities(b);
   prune(b);
+  move_quantization(b);
+  skip_identities(b);
+  prune(b);
+  compute_on_bytes(b);
+  prune(b);
+  move_transposes(b);
+  skip_identities(b);
+  prune(b);
   classify(b);
   fuse(b);
   find_roots(b);

@@ -6,6 +6,7 @@
 #include <map>
 #include <set>
 
+#include "ops/quantized.h"
 #include "plan/builder.h"
 
 namespace asc {
@@ -115,11 +116,13 @@ class Mover {
                                                      "Softmax"};
     const std::vector<ValueId>& in = p.node.inputs;
     size_t rank = kUnknown;
-    if (p.node.op == "Conv" || p.node.op == "ConvTranspose") {
+    if (p.node.op == "Conv" || p.node.op == "ConvTranspose" || p.node.op == quantized_conv_op().name) {
       rank = rank_of(in[1]);  // that of the weights, or the operator fails
     } else if (p.node.op == "Transpose" && is_permutation(p.node.attributes.get_ints("perm"))) {
       rank = p.node.attributes.get_ints("perm").size();
     } else if (p.node.op == "Concat" || kKeepsRank.count(p.node.op)) {
+      rank = rank_of(in[0]);
+    } else if (is_conversion(p.node.op) || p.node.op == byte_pool_op().name) {
       rank = rank_of(in[0]);
     } else if (is_element_wise(p.node.op)) {
       rank = 0;
@@ -160,7 +163,7 @@ class Mover {
   // Emits the operator on the sources, so that its result is what waits for transposition; false where it must not.
   bool move_behind(PlanNode& p) {
     const bool is_concat = p.node.op == "Concat";
-    if ((!is_concat && !is_element_wise(p.node.op)) || p.node.outputs.size() != 1) return false;
+    if ((!is_concat && !acts_on_elements(p)) || p.node.outputs.size() != 1) return false;
     const Permutation* perm = nullptr;
     for (ValueId v : p.node.inputs)
       if (const Pending* w = v == kNoValue ? nullptr : pending(v)) perm = &w->perm;
@@ -189,7 +192,17 @@ class Mover {
     const Pending* w = pending(v);
     if (!w || w->perm != order) return false;
     return std::all_of(users_[v].begin(), users_[v].end(), [](const std::string& op) {
-      return op == "Transpose" || op == "Concat" || is_element_wise(op);
+      return op == "Transpose" || op == "Concat" || is_element_wise(op) || is_conversion(op);
+    });
+  }
+
+  static bool is_conversion(const std::string& op) { return op == "QuantizeLinear" || op == "DequantizeLinear"; }
+
+  // Conversions with one scale for all are element-wise, too.
+  bool acts_on_elements(const PlanNode& p) const {
+    if (!is_conversion(p.node.op)) return is_element_wise(p.node.op);
+    return std::all_of(p.node.inputs.begin() + 1, p.node.inputs.end(), [&](ValueId v) {
+      return v == kNoValue || (b_.values[v].constant && b_.values[v].constant->shape.num_elements() == 1);
     });
   }
 

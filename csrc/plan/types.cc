@@ -210,7 +210,10 @@ void add_node(LevelBuilder& b, const Node& n) {
   const bool has_shapes = shapes && p.op->kind != OpKind::kDataDependent;
   for (size_t i = 0; i < n.outputs.size(); ++i)
     set_output(b, p, i, has_shapes ? std::optional<Shape>((*shapes)[i]) : std::nullopt);
-  if (has_shapes && fits_fold_limit(b, p, *shapes) && try_fold(b, p)) return;
+  if (has_shapes && fits_fold_limit(b, p, *shapes) && try_fold(b, p)) {
+    if (n.op == "DequantizeLinear") b.dequantized.emplace(n.outputs[0], n);
+    return;
+  }
   b.nodes.push_back(std::move(p));
 }
 

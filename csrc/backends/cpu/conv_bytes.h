@@ -1,0 +1,33 @@
+// Convolution of bytes, channels last (ops/quantized.h), and its implementations: oneDNN, and products of unfolded
+// rows.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "backends/cpu/conv.h"
+#include "backends/cpu/quantize.h"
+#include "ops/quantized.h"
+
+namespace asc::cpu {
+
+struct ByteConv {
+  ConvShape shape;
+  DType x_type = DType::kUInt8, w_type = DType::kInt8, y_type = DType::kUInt8;
+  bool has_x_zero = false, has_w_zeros = false, has_y_zero = false;
+  bool has_column_zeros = false;  // one zero point for each output channel
+  int64_t scales = 0;             // 0: y is the sums; 1, or one for each output channel
+  float low, high;                // bounds of real results
+
+  bool rounds() const { return size_of(y_type) == 1; }
+  bool has_bounds() const;
+};
+
+ByteConv make_byte_conv(const TilingContext& ctx);
+
+// Null where oneDNN is absent, has reference code only, or would not be exact on this CPU.
+std::shared_ptr<const Tiling> try_onednn_conv(const TilingContext& ctx, const ByteConv& conv);
+// `threads`: that a launch may use.
+std::shared_ptr<const Tiling> tile_row_conv(const ByteConv& conv, int threads);
+
+}  // namespace asc::cpu

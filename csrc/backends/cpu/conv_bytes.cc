@@ -1,8 +1,10 @@
 #include "backends/cpu/conv_bytes.h"
 
+#include <cstring>
 #include <limits>
 
 #include "backends/cpu/quantize.h"
+#include "backends/cpu/vec_table.h"
 
 namespace asc::cpu {
 namespace {
@@ -15,12 +17,24 @@ std::shared_ptr<const Tiling> tile_quantized_conv(const TilingContext& ctx) {
   if (ctx.options().use_onednn && !c.has_w_zeros) {
     if (auto t = try_onednn_conv(ctx, c)) return t;
   }
+  if (c.scales && c.shape.is_depthwise() && c.shape.group_outputs() == 1)
+    return tile_tap_conv(c, threads_for(ctx, c.shape.operations()));
   return tile_row_conv(c, threads_for(ctx, c.shape.operations()));
 }
 
 }  // namespace
 
 bool ByteConv::has_bounds() const { return low != -kInfinity || high != kInfinity; }
+
+void store_reals(const ByteConv& c, float* reals, float y_scale, int32_t y_zero, void* y, int64_t n) {
+  const auto count = static_cast<size_t>(n);
+  if (c.has_bounds()) vec_table().clip(reals, reals, count, c.low, c.high);
+  if (c.rounds())
+    vec_table().quantize_bytes(reals, static_cast<uint8_t*>(y), count, y_scale, static_cast<float>(y_zero),
+                               c.y_type == DType::kInt8 ? -128.0f : 0.0f);
+  else
+    std::memcpy(y, reals, count * sizeof(float));
+}
 
 ByteConv make_byte_conv(const TilingContext& ctx) {
   const Shape x = channels_first(ctx.input(0));

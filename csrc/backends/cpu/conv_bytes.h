@@ -23,11 +23,15 @@ struct ByteConv {
   bool has_bounds() const;
 };
 
+// y = n results, bounded and rounded as the node asks for; overwrites them.
+void store_reals(const ByteConv& conv, float* reals, float y_scale, int32_t y_zero, void* y, int64_t n);
+
 ByteConv make_byte_conv(const TilingContext& ctx);
 
 // Null where oneDNN is absent, has reference code only, or would not be exact on this CPU.
 std::shared_ptr<const Tiling> try_onednn_conv(const TilingContext& ctx, const ByteConv& conv);
 // `threads`: that a launch may use.
+std::shared_ptr<const Tiling> tile_tap_conv(const ByteConv& conv, int threads);  // one channel per group, with scales
 std::shared_ptr<const Tiling> tile_row_conv(const ByteConv& conv, int threads);
 
 }  // namespace asc::cpu

@@ -69,18 +69,6 @@ void unfold_row(const ByteConv& c, const uint8_t* image, uint8_t zero, int64_t a
       }
 }
 
-void store(const RowConv& t, const Operands& o, float* row, int64_t first, int64_t offset, int64_t n) {
-  const ByteConv& c = t.conv;
-  const auto count = static_cast<size_t>(n);
-  if (c.has_bounds()) vec_table().clip(row, row, count, c.low, c.high);
-  if (!c.rounds()) {
-    std::memcpy(o.y + (offset + first) * 4, row, count * 4);
-    return;
-  }
-  vec_table().quantize_bytes(row, reinterpret_cast<uint8_t*>(o.y) + offset + first, count, o.y_scale,
-                             static_cast<float>(o.y_zero), c.y_type == DType::kInt8 ? -128.0f : 0.0f);
-}
-
 // One tile of one group of one image; `item` counts tiles, then groups and images.
 void convolve(const RowConv& t, const Operands& o, int64_t item, char* workspace) {
   const ByteConv& c = t.conv;
@@ -111,11 +99,12 @@ void convolve(const RowConv& t, const Operands& o, int64_t item, char* workspace
   } else {
     byte_gemm().sums(a);
   }
+  const auto size = static_cast<int64_t>(size_of(c.y_type));
   const int64_t offset = (image * s.output_size() + begin) * s.out_channels;
   for (int64_t p = 0; p < n; ++p) {
     const int64_t at = offset + p * s.out_channels;
     if (c.scales)
-      store(t, o, a.y + p * outputs, g * outputs, at, outputs);
+      store_reals(c, a.y + p * outputs, o.y_scale, o.y_zero, o.y + (at + g * outputs) * size, outputs);
     else
       std::memcpy(o.y + (at + g * outputs) * 4, sums + p * outputs, static_cast<size_t>(outputs) * 4);
   }

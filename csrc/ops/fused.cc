@@ -5,7 +5,10 @@
 namespace asc {
 namespace {
 
-DType fused_type(const Node&, const std::vector<DType>&, int) { return DType::kFloat32; }
+DType fused_type(const Node& node, const std::vector<DType>&, int) {
+  const FusedBody& body = fused_body(node);
+  return body.result_type(body.step_count() - 1);
+}
 
 void infer_fused(InferContext& ctx) {
   const FusedBody& body = fused_body(ctx.node());
@@ -40,7 +43,7 @@ StepOperands::StepOperands(const FusedBody& body, size_t step, const Shape* all)
   for (ValueId v : body.step(step).inputs) {
     if (v != kNoValue) {
       const HostTensor* constant = v < values ? nullptr : body.value(v).constant.get();
-      types[count] = constant ? constant->dtype : DType::kFloat32;
+      types[count] = constant ? constant->dtype : body.type(v);
       shapes[count] = constant ? &constant->shape : all + v;
       hosts[count] = constant;
     }

@@ -16,14 +16,16 @@ constexpr size_t kMaxStepInputs = 5;
 
 // What a fused node does: attribute "body" of the node. Values 0 to inputs - 1 are the node's inputs, then comes the
 // result of each step in order, the last one being the node's; constants that steps read on the host are behind them.
-// Steps have no names, and every value is float32 but for those constants, so that nodes of equal structure share a
-// body. Immutable once made.
+// Steps have no names, and every value is float32 but for those constants and for bytes with their zero points (beside
+// DequantizeLinear and QuantizeLinear), so that nodes of equal structure share a body. Immutable once made.
 struct FusedBody : Graph {
   std::vector<const Op*> ops;  // by step
 
   size_t input_count() const { return inputs().size(); }
   size_t step_count() const { return ops.size(); }
   const Node& step(size_t i) const { return nodes()[i]; }
+  DType type(ValueId v) const { return value(v).type.dtype; }
+  DType result_type(size_t step) const { return type(static_cast<ValueId>(input_count() + step)); }
 };
 
 // The operator of fused nodes, named "Fused".

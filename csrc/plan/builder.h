@@ -49,6 +49,7 @@ void classify(LevelBuilder& b);
 void find_roots(LevelBuilder& b);
 // fuse.cc: operators that become one task. Element-wise ones act on each element by itself, and broadcast.
 bool is_element_wise(const std::string& op);
+bool is_conversion(const std::string& op);  // between float32 and bytes
 void fuse(LevelBuilder& b);
 // segments.cc: levels, segments, slots, lifetimes.
 std::vector<Segment> cut_segments(LevelBuilder& b);

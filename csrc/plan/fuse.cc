@@ -7,7 +7,7 @@
 #include <string>
 
 #include "ops/fused.h"
-#include "plan/builder.h"
+#include "plan/byte_values.h"
 
 namespace asc {
 namespace {
@@ -18,7 +18,7 @@ Role role_of(const PlanNode& p) {
   static const std::set<std::string> kRows = {"Softmax", "LogSoftmax", "LayerNormalization", "RMSNormalization",
                                               "ReduceMean"};
   static const std::set<std::string> kProducts = {"MatMul", "Gemm", "Conv"};
-  if (is_element_wise(p.node.op)) return Role::kElementwise;
+  if (is_element_wise(p.node.op) || is_conversion(p.node.op)) return Role::kElementwise;
   if (kRows.count(p.node.op)) return Role::kRows;
   return kProducts.count(p.node.op) ? Role::kProduct : Role::kNone;
 }
@@ -50,8 +50,9 @@ class Fuser {
   }
 
  private:
-  // A task on float32 with one result; whatever else it reads is a constant.
+  // A task on float32 with one result; whatever else it reads is a constant. Conversions have one scale for all.
   bool is_plain(const PlanNode& p) const {
+    if (is_conversion(p.node.op)) return !p.is_on_host && scale_of(b_, p.node).has_value();
     if (p.op->kind != OpKind::kTask || p.is_on_host || p.node.outputs.size() != 1) return false;
     if (p.node.inputs.size() > kMaxStepInputs || p.output_types[0] != DType::kFloat32) return false;
     for (size_t i = 0; i < p.node.inputs.size(); ++i) {
@@ -158,7 +159,7 @@ class Fuser {
     fused.number = b_.nodes[group.back()].number;
     fused.node.op = fused.op->name;
     fused.node.outputs = b_.nodes[group.back()].node.outputs;
-    fused.output_types = {DType::kFloat32};
+    fused.output_types = {b_.values[fused.node.outputs[0]].type.dtype};
     fused.node.attributes.set("body", find_body(group, fused));
     for (int i : group) {
       fused.node.name += (fused.node.name.empty() ? "" : " + ") + b_.nodes[i].node.name;
@@ -180,17 +181,23 @@ class Fuser {
       for (size_t i = 0; i < step.node.inputs.size(); ++i) {
         const ValueId v = step.node.inputs[i];
         if (v == kNoValue || ids[v] != kNoValue || is_read_on_host(step, i) || is_inside(v)) continue;
-        ids[v] = body->add_value({});
+        ids[v] = add_typed(*body, v);
         body->add_input(ids[v]);
         if (b_.values[v].constant) fused.constant_inputs |= uint64_t{1} << fused.node.inputs.size();
         fused.node.inputs.push_back(v);
-        fused.input_types.push_back(DType::kFloat32);
+        fused.input_types.push_back(b_.values[v].type.dtype);
       }
-    for (int n : group) ids[b_.nodes[n].node.outputs[0]] = body->add_value({});
+    for (int n : group) ids[b_.nodes[n].node.outputs[0]] = add_typed(*body, b_.nodes[n].node.outputs[0]);
     body->add_output(ids[b_.nodes[group.back()].node.outputs[0]]);
     for (const PlanNode& step : steps) body->add_node(make_step(step, ids, *body));
     for (const PlanNode& step : steps) body->ops.push_back(step.op);
     return share(std::move(body));
+  }
+
+  ValueId add_typed(Graph& body, ValueId like) const {
+    Value value;
+    value.type.dtype = b_.values[like].type.dtype;
+    return body.add_value(std::move(value));
   }
 
   // The value of a constant that is one number; 0 for everything else.
@@ -302,6 +309,8 @@ bool is_element_wise(const std::string& op) {
                                                "ThresholdedRelu"};
   return kNames.count(op) != 0;
 }
+
+bool is_conversion(const std::string& op) { return op == "QuantizeLinear" || op == "DequantizeLinear"; }
 
 void fuse(LevelBuilder& b) {
   if (b.options->fuse) Fuser(b).run();

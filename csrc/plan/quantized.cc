@@ -30,8 +30,7 @@ class ByteComputer {
     producer_.resize(b_.values.size(), -1);
     is_last_.resize(b_.values.size(), false);
     const std::string& op = p.node.op;
-    const bool passes_on = is_element_wise(op) || op == "Concat" || op == "Identity" || op == "QuantizeLinear" ||
-                           op == "DequantizeLinear";
+    const bool passes_on = is_element_wise(op) || is_conversion(op) || op == "Concat" || op == "Identity";
     for (ValueId v : p.node.inputs)
       if (passes_on && v != kNoValue && is_last_[v]) is_last_[p.node.outputs[0]] = true;
     for (ValueId v : p.node.outputs)

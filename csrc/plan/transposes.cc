@@ -196,8 +196,6 @@ class Mover {
     });
   }
 
-  static bool is_conversion(const std::string& op) { return op == "QuantizeLinear" || op == "DequantizeLinear"; }
-
   // Conversions with one scale for all are element-wise, too.
   bool acts_on_elements(const PlanNode& p) const {
     if (!is_conversion(p.node.op)) return is_element_wise(p.node.op);

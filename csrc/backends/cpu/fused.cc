@@ -80,7 +80,7 @@ class Builder {
   void find_steps() {
     for (size_t i = 0; i < steps_; ++i) {
       inputs_of_[i] = body_.step(i).inputs;
-      is_element_[i] = !norm_of(i) && find_element_step(body_.step(i), &element_[i]);
+      is_element_[i] = !norm_of(i) && (find_conversion(i) || find_element_step(body_.step(i), &element_[i]));
     }
     for (const FoundRotation& r : find_rotations(body_, shapes_, ElementProgram::kTile)) {
       for (size_t i = 0; i < r.last; ++i) {
@@ -93,6 +93,15 @@ class Builder {
       is_element_[r.last] = true;
     }
   }
+
+  bool find_conversion(size_t i) {
+    const bool is_up = body_.step(i).op == "DequantizeLinear";
+    if (!is_up && body_.step(i).op != "QuantizeLinear") return false;
+    element_[i].conversion = is_up ? ElementStep::Conversion::kFromBytes : ElementStep::Conversion::kToBytes;
+    element_[i].is_signed = (is_up ? type(body_.step(i).inputs[0]) : body_.result_type(i)) == DType::kInt8;
+    return true;
+  }
+  DType type(ValueId v) const { return body_.type(v); }
 
   // The last step of the unit that each step belongs to. An element-wise step belongs to the only unit that reads it,
   // where that is a program of the same shape: otherwise it is a unit's last step, and its result is stored.
@@ -121,12 +130,14 @@ class Builder {
     tiling_->places.push_back({Memory::kResult, result_index(in_place), 0});
     for (size_t i = steps_ - 1; i-- > 0;) {
       if (root_[i] != i) continue;
-      if (shape(i) == shape(steps_ - 1) && can_overwrite(in_place, i)) {
+      const size_t size = size_of(body_.result_type(i));
+      if (shape(i) == shape(steps_ - 1) && size == size_of(body_.result_type(steps_ - 1)) &&
+          can_overwrite(in_place, i)) {
         tiling_->places.push_back({Memory::kResult, result_index(i), 0});
         in_place = i;
       } else {
         tiling_->places.push_back({Memory::kWorkspace, result_index(i), tiling_->workspace_bytes});
-        tiling_->workspace_bytes += round_up(static_cast<size_t>(count_of(shape(i))) * sizeof(float));
+        tiling_->workspace_bytes += round_up(static_cast<size_t>(count_of(shape(i))) * size);
       }
     }
   }
@@ -152,14 +163,14 @@ class Builder {
     for (size_t i = 0; i <= root; ++i) {
       if (root_[i] != root) continue;
       for (ValueId v : inputs_of_[i])
-        if (is_outside(v, root)) program->add_operand(table_index(v), shapes_[v]);
+        if (is_outside(v, root)) program->add_operand(table_index(v), shapes_[v], size_of(type(v)));
     }
     for (size_t i = 0; i <= root; ++i) {
       if (root_[i] != root) continue;
       int in[kMaxStepInputs], count = 0;
       for (ValueId v : inputs_of_[i])
         in[count++] = v == kNoValue         ? -1
-                      : is_outside(v, root) ? program->add_operand(table_index(v), shapes_[v])
+                      : is_outside(v, root) ? program->add_operand(table_index(v), shapes_[v], size_of(type(v)))
                                             : numbers[step_of(v)];
       numbers[i] = program->add_step(element_[i], in, count);
     }
@@ -271,7 +282,12 @@ class Builder {
   size_t inner_workspace_ = 0;
 };
 
-std::shared_ptr<const Tiling> tile_fused(const TilingContext& ctx) { return Builder(ctx).build(); }
+std::shared_ptr<const Tiling> build_units(const TilingContext& ctx) { return Builder(ctx).build(); }
+
+std::shared_ptr<const Tiling> tile_fused(const TilingContext& ctx) {
+  if (auto t = try_lookup(ctx, build_units)) return t;
+  return build_units(ctx);
+}
 
 }  // namespace
 }  // namespace asc::cpu
@@ -279,7 +295,7 @@ std::shared_ptr<const Tiling> tile_fused(const TilingContext& ctx) { return Buil
 namespace asc {
 
 void register_fused_kernels(KernelRegistry& registry) {
-  registry.add(fused_op().name, DType::kFloat32, cpu::tile_fused);
+  registry.add(fused_op().name, DTypeSet(DType::kFloat32) | DType::kInt8 | DType::kUInt8, cpu::tile_fused);
 }
 
 }  // namespace asc

@@ -51,6 +51,11 @@ struct FusedTiling : Tiling {
   size_t bytes() const override;
 };
 
+// Where the node is a function of one byte: a table of its 256 values, made once when the node is packed; null
+// elsewhere. `build` makes the tiling that computes the table.
+std::shared_ptr<const Tiling> try_lookup(const TilingContext& ctx,
+                                         std::shared_ptr<const Tiling> (*build)(const TilingContext& ctx));
+
 // Sets launch and pack, when all units are there.
 void finish_fused(FusedTiling* tiling);
 

@@ -10,8 +10,8 @@
 
 namespace asc {
 
-constexpr size_t kMaxFusedInputs = 24;
-constexpr size_t kMaxFusedSteps = 24;
+constexpr size_t kMaxFusedInputs = 40;
+constexpr size_t kMaxFusedSteps = 32;
 constexpr size_t kMaxStepInputs = 5;
 
 // What a fused node does: attribute "body" of the node. Values 0 to inputs - 1 are the node's inputs, then comes the

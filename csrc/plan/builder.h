@@ -37,8 +37,8 @@ void infer_types_and_fold(LevelBuilder& b);
 // and resizing between DequantizeLinear and QuantizeLinear on bytes, channels last.
 void move_quantization(LevelBuilder& b);
 void compute_on_bytes(LevelBuilder& b);
-// transposes.cc: transpositions behind element-wise operators.
-void move_transposes(LevelBuilder& b);
+// transposes.cc: transpositions behind element-wise operators and, if asked to, conversions.
+void move_transposes(LevelBuilder& b, bool passes_conversions);
 // prune.cc: lets readers of an Identity read what it reads; drops nodes that no result needs; inserts copies for
 // results that would alias.
 void skip_identities(LevelBuilder& b);

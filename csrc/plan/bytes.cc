@@ -59,11 +59,28 @@ class ByteMover {
       moved.input_types[i] = scale.type;
       moved.constant_inputs &= ~(uint64_t{1} << i);
     }
+    if (p.node.op == "Pad" && !turn_padding(moved, scale)) return kNoValue;
     moved.node.outputs = {add_value(b_, b_.values[v].name + "_bytes", scale.type, v)};
     moved.output_types = {scale.type};
     const ValueId result = moved.node.outputs[0];
     emit(std::move(moved));
     return result;
+  }
+
+  // What a Pad fills with, as bytes; false where that is another number than 0.
+  bool turn_padding(PlanNode& p, const ByteScale& scale) {
+    const ValueId fill = input_of(p.node, 2);
+    const HostTensor* c = constant_of(b_, fill);
+    if (fill != kNoValue && (!c || c->dtype != DType::kFloat32 || c->shape.num_elements() != 1 || *c->as<float>() != 0))
+      return false;
+    HostTensor zero = HostTensor::allocate(scale.type, Shape{});
+    *static_cast<uint8_t*>(zero.mutable_data()) = static_cast<uint8_t>(scale.zero);
+    p.node.inputs.resize(std::max<size_t>(p.node.inputs.size(), 3), kNoValue);
+    p.input_types.resize(p.node.inputs.size(), DType::kUndefined);
+    p.node.inputs[2] = add_constant(b_, "fill_of_" + p.node.name, std::move(zero));
+    p.input_types[2] = scale.type;
+    p.constant_inputs |= 4;
+    return true;
   }
 
   ValueId round(ValueId v, const ByteScale& scale) {
@@ -78,9 +95,9 @@ class ByteMover {
 
   // Each element of the result is one of the operands; rounding keeps their order.
   static bool moves_elements(const PlanNode& p) {
-    static const std::set<std::string> kMoves = {"Concat",   "DepthToSpace", "Expand",    "Flatten",
-                                                 "Identity", "MaxPool",      "Reshape",   "SpaceToDepth",
-                                                 "Squeeze",  "Tile",         "Transpose", "Unsqueeze"};
+    static const std::set<std::string> kMoves = {"Concat",  "DepthToSpace", "Expand",   "Flatten",      "Identity",
+                                                 "MaxPool", "Pad",          "Reshape",  "SpaceToDepth", "Squeeze",
+                                                 "Tile",    "Transpose",    "Unsqueeze"};
     if (p.node.outputs.size() != 1 || p.output_types[0] != DType::kFloat32) return false;
     if (p.node.op == "Resize")
       return p.node.attributes.get_string("mode", "nearest") == "nearest" &&

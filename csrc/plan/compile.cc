@@ -101,7 +101,7 @@ std::shared_ptr<const Plan> compile_level(LevelBuilder& b) {
   infer_types_and_fold(b);
   skip_identities(b);
   prune(b);
-  move_transposes(b);
+  move_transposes(b, false);
   skip_identities(b);
   prune(b);
   move_quantization(b);
@@ -109,7 +109,7 @@ std::shared_ptr<const Plan> compile_level(LevelBuilder& b) {
   prune(b);
   compute_on_bytes(b);
   prune(b);
-  move_transposes(b);
+  move_transposes(b, true);
   skip_identities(b);
   prune(b);
   classify(b);

@@ -85,6 +85,7 @@ class Fuser {
     std::set<int> before_product;  // members that a product of the group reads, directly or not
     std::set<ValueId> inputs;
     int products = 0, rows = 0;
+    size_t elementwise = 0;  // but conversions
   };
 
   std::vector<int> grow(int root) {
@@ -105,6 +106,7 @@ class Fuser {
     g.nodes.insert(p);
     g.products += roles_[p] == Role::kProduct;
     g.rows += roles_[p] == Role::kRows;
+    g.elementwise += roles_[p] == Role::kElementwise && !is_conversion(b_.nodes[p].node.op);
     g.inputs.erase(b_.nodes[p].node.outputs[0]);
     const bool is_before = roles_[p] == Role::kProduct || g.before_product.count(p);
     for (size_t i = 0; i < b_.nodes[p].node.inputs.size(); ++i) {
@@ -140,7 +142,7 @@ class Fuser {
     }
     switch (roles_[p]) {
       case Role::kElementwise:
-        return g.nodes.size() - static_cast<size_t>(g.products + g.rows) < kMaxElementwise;
+        return is_conversion(b_.nodes[p].node.op) || g.elementwise < kMaxElementwise;
       case Role::kRows:
         return g.rows < kMaxRowSteps;
       case Role::kRotation:

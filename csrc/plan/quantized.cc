@@ -28,11 +28,14 @@ class ByteComputer {
  private:
   void emit(PlanNode p) {
     producer_.resize(b_.values.size(), -1);
-    is_last_.resize(b_.values.size(), false);
+    last_rank_.resize(b_.values.size(), 0);
     const std::string& op = p.node.op;
-    const bool passes_on = is_element_wise(op) || is_conversion(op) || op == "Concat" || op == "Identity";
+    const bool passes_on =
+        is_element_wise(op) || is_conversion(op) || op == "Concat" || op == "Split" || op == "Identity";
     for (ValueId v : p.node.inputs)
-      if (passes_on && v != kNoValue && is_last_[v]) is_last_[p.node.outputs[0]] = true;
+      if (passes_on && v != kNoValue && last_rank_[v])
+        for (ValueId out : p.node.outputs)
+          if (out != kNoValue) last_rank_[out] = std::max(last_rank_[out], last_rank_[v]);
     for (ValueId v : p.node.outputs)
       if (v != kNoValue) producer_[v] = static_cast<int>(b_.nodes.size());
     b_.nodes.push_back(std::move(p));
@@ -103,8 +106,8 @@ class ByteComputer {
     emit(make_transpose(x, last_x, to_last(rank)));
     emit(std::move(p));
     emit(make_transpose(last_y, out, to_first(rank)));
-    is_last_.resize(b_.values.size(), false);
-    is_last_[out] = true;
+    last_rank_.resize(b_.values.size(), 0);
+    last_rank_[out] = rank;
   }
 
   // The parts keep channels first: a saved file can be run operator by operator.
@@ -143,6 +146,7 @@ class ByteComputer {
   // --- pooling and resizing ------------------------------------------------------------------------------------------
 
   int rank_of(ValueId v) const {
+    if (static_cast<size_t>(v) < last_rank_.size() && last_rank_[v]) return last_rank_[v];
     if (b_.static_shapes[v]) return b_.static_shapes[v]->rank();
     return b_.values[v].type.has_rank ? static_cast<int>(b_.values[v].type.dims.size()) : 0;
   }
@@ -183,7 +187,7 @@ class ByteComputer {
   bool try_on_bytes(PlanNode& p) {
     const ValueId x = p.node.inputs.empty() ? kNoValue : p.node.inputs[0];
     if (x == kNoValue || p.node.outputs.size() != 1 || !is_byte(b_.values[x].type.dtype)) return false;
-    if (static_cast<size_t>(x) >= is_last_.size() || !is_last_[x]) return false;
+    if (static_cast<size_t>(x) >= last_rank_.size() || !last_rank_[x]) return false;
     if (p.node.op == "MaxPool") {
       const int rank = static_cast<int>(p.node.attributes.get_ints("kernel_shape").size()) + 2;
       if (rank < 3 || rank > 5 || p.node.attributes.get_int("storage_order", 0) != 0) return false;
@@ -201,7 +205,7 @@ class ByteComputer {
   std::vector<bool> taken_;              // of them: part of a node made before
   std::vector<std::vector<int>> users_;  // by value: of them; -1: a result
   std::vector<int> producer_;            // by value: node made, or -1
-  std::vector<bool> is_last_;            // by value: made from what has its channels last
+  std::vector<int> last_rank_;           // by value: the rank of what is made from values with channels last, or 0
 };
 
 }  // namespace

@@ -39,7 +39,8 @@ HostTensor transposed(const HostTensor& t, const Permutation& to) {
 
 class Mover {
  public:
-  explicit Mover(LevelBuilder& b) : b_(b), users_(b.values.size()), ranks_(b.values.size(), kUnknown) {
+  Mover(LevelBuilder& b, bool passes_conversions)
+      : b_(b), passes_conversions_(passes_conversions), users_(b.values.size()), ranks_(b.values.size(), kUnknown) {
     for (ValueId v : b.graph.inputs())
       if (b.values[v].type.has_rank) ranks_[v] = b.values[v].type.dims.size();
     for (const PlanNode& p : b.nodes)
@@ -53,7 +54,7 @@ class Mover {
     for (PlanNode& p : nodes) {
       if (p.node.op == "Transpose")
         note(p);
-      else if (!move_behind(p))
+      else if (!move_behind(p) && !move_behind_split(p))
         emit(std::move(p));
     }
     for (ValueId v : b_.outputs) compute(v);
@@ -192,16 +193,42 @@ class Mover {
     const Pending* w = pending(v);
     if (!w || w->perm != order) return false;
     return std::all_of(users_[v].begin(), users_[v].end(), [](const std::string& op) {
-      return op == "Transpose" || op == "Concat" || is_element_wise(op) || is_conversion(op);
+      return op == "Transpose" || op == "Concat" || op == "Split" || is_element_wise(op) || is_conversion(op);
     });
   }
 
   // Conversions with one scale for all are element-wise, too.
   bool acts_on_elements(const PlanNode& p) const {
     if (!is_conversion(p.node.op)) return is_element_wise(p.node.op);
+    if (!passes_conversions_) return false;
     return std::all_of(p.node.inputs.begin() + 1, p.node.inputs.end(), [&](ValueId v) {
       return v == kNoValue || (b_.values[v].constant && b_.values[v].constant->shape.num_elements() == 1);
     });
+  }
+
+  // Split reads one value and writes several.
+  bool move_behind_split(PlanNode& p) {
+    const Pending* w = p.node.op == "Split" ? pending(p.node.inputs[0]) : nullptr;
+    if (!w) return false;
+    const Permutation order = w->perm;
+    if (!suits(p.node.inputs[0], order, false) || !turn_axis(p, order)) return false;
+    p.node.inputs[0] = w->source;
+    std::vector<std::pair<ValueId, ValueId>> parts;
+    for (ValueId& out : p.node.outputs) {
+      if (out == kNoValue) continue;
+      parts.emplace_back(out, add_value_like(out, order));
+      out = parts.back().second;
+    }
+    const PlanNode split = p;
+    emit(std::move(p));
+    for (const auto& [out, before] : parts) {
+      ranks_[before] = order.size();
+      PlanNode waiting = split;
+      waiting.number = (*b_.next_number)++;
+      waiting.node.name = "transpose_of_" + b_.values[out].name;
+      wait(out, before, order, std::move(waiting));
+    }
+    return true;
   }
 
   static bool turn_axis(PlanNode& p, const Permutation& order) {
@@ -248,6 +275,7 @@ class Mover {
   static constexpr size_t kMaxConstantBytes = size_t{16} << 20;
 
   LevelBuilder& b_;
+  const bool passes_conversions_;
   std::vector<std::vector<std::string>> users_;  // by value: operators
   std::vector<size_t> ranks_;                    // by value
   std::map<ValueId, Pending> pending_;
@@ -255,8 +283,8 @@ class Mover {
 
 }  // namespace
 
-void move_transposes(LevelBuilder& b) {
-  if (b.options->fuse) Mover(b).run();
+void move_transposes(LevelBuilder& b, bool passes_conversions) {
+  if (b.options->fuse) Mover(b, passes_conversions).run();
 }
 
 }  // namespace asc

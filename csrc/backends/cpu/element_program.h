@@ -58,7 +58,7 @@ class ElementProgram {
   size_t bytes() const;
 
  private:
-  static constexpr int kMaxOperands = 48, kMaxTemporaries = 24;
+  static constexpr int kMaxOperands = 80, kMaxTemporaries = 40;
 
   enum class Form : uint8_t { kUnary, kParam, kBinary, kClip, kFromBytes, kToBytes };
   struct Step {

@@ -111,24 +111,37 @@ bool QuantizedNode::add_rounding(const Node& n) {
   return true;
 }
 
-// Signed, where that makes the zero points vanish; with the columns last for products.
+// The zero point of element i of the constant w.
+int32_t QuantizedNode::zero_of(const HostTensor& w, int64_t i) const {
+  if (zeros_.size() < 2) return zeros_.empty() ? 0 : zeros_[0];
+  const int64_t behind = w.shape.span_of(weight_axis() + 1, w.shape.rank());
+  return zeros_[static_cast<size_t>(i / behind % outputs_)];
+}
+
+// Signed and without zero points where that is possible; with the columns last for products.
 ValueId QuantizedNode::make_weight() {
   const ValueId v = w_node_.inputs[0];
   if (!is_constant_) return v;
   const HostTensor& w = *b_.values[v].constant;
+  const int64_t count = w.shape.num_elements();
   const bool turns = product_.op == "Gemm" && weight_axis() == 0;
-  bool flips = w.dtype == DType::kUInt8;
-  for (int32_t z : zeros_) flips = flips && z == 128;
-  flips = flips && !zeros_.empty();
-  if (!turns && !flips) return v;
-  const int64_t count = w.shape.num_elements(), columns = turns ? w.shape[0] : 1, rows = turns ? w.shape[1] : count;
-  HostTensor to = HostTensor::allocate(flips ? DType::kInt8 : w.dtype, turns ? Shape{rows, columns} : w.shape);
+  bool is_signed = true;
+  for (int64_t i = 0; i < count && is_signed; ++i) {
+    const int32_t value = byte_at(w, i) - zero_of(w, i);
+    is_signed = value >= -128 && value <= 127;
+  }
+  const bool shifts = is_signed && (w.dtype != DType::kInt8 || !is_zero(zeros_));
+  if (!turns && !shifts) return v;
+  const int64_t columns = turns ? w.shape[0] : 1, rows = count / columns;
+  HostTensor to = HostTensor::allocate(shifts ? DType::kInt8 : w.dtype, turns ? Shape{rows, columns} : w.shape);
   auto* bytes = static_cast<uint8_t*>(to.mutable_data());
   for (int64_t r = 0; r < rows; ++r)
-    for (int64_t c = 0; c < columns; ++c)
-      bytes[r * columns + c] = static_cast<uint8_t>(w.as<uint8_t>()[c * rows + r] ^ (flips ? 0x80 : 0));
-  if (flips) zeros_.clear();
-  return add_constant(b_, b_.values[v].name + "_packed", std::move(to));
+    for (int64_t c = 0; c < columns; ++c) {
+      const int64_t i = c * rows + r;
+      bytes[r * columns + c] = static_cast<uint8_t>(byte_at(w, i) - (shifts ? zero_of(w, i) : 0));
+    }
+  if (shifts) zeros_.clear();
+  return add_constant(b_, b_.values[v].name + "_of_" + product_.name, std::move(to));
 }
 
 std::vector<ValueId> QuantizedNode::make_inputs() {

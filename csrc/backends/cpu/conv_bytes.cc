@@ -14,7 +14,7 @@ constexpr float kInfinity = std::numeric_limits<float>::infinity();
 std::shared_ptr<const Tiling> tile_quantized_conv(const TilingContext& ctx) {
   const ByteConv c = make_byte_conv(ctx);
   if (count_of(ctx.output(0)) == 0) return create_empty_tiling();
-  if (ctx.options().use_onednn && !c.has_w_zeros) {
+  if (ctx.options().use_onednn && !c.has_w_zeros && c.w_type == DType::kInt8) {
     if (auto t = try_onednn_conv(ctx, c)) return t;
   }
   if (c.scales && c.shape.is_depthwise() && c.shape.group_outputs() == 1)

@@ -115,8 +115,6 @@ class ByteMover {
 
 }  // namespace
 
-void move_quantization(LevelBuilder& b) {
-  if (b.options->fuse) ByteMover(b).run();
-}
+void move_quantization(LevelBuilder& b) { ByteMover(b).run(); }
 
 }  // namespace asc

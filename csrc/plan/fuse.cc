@@ -41,6 +41,7 @@ class Fuser {
 
   void run() {
     std::vector<PlanNode> fused;  // last first
+    fused.reserve(b_.nodes.size());
     for (int root = static_cast<int>(roles_.size()) - 1; root >= 0; --root) {
       if (is_taken(root)) continue;
       const std::vector<int> group = grow(root);
@@ -89,17 +90,39 @@ class Fuser {
   };
 
   std::vector<int> grow(int root) {
+    Group g = grow(root, false);
+    if (b_.nodes[root].node.op == "QuantizeLinear" && byte_input(g) == kNoValue) {
+      Group table = grow(root, true);
+      if (byte_input(table) != kNoValue) g = std::move(table);
+    }
+    if (g.nodes.size() < 2) return {root};
+    taken_.insert(g.nodes.begin(), g.nodes.end());
+    return {g.nodes.begin(), g.nodes.end()};
+  }
+
+  // The only input of the group that is no constant, where it is bytes: a device may make a table of the group.
+  ValueId byte_input(const Group& g) const {
+    ValueId found = kNoValue;
+    for (ValueId v : g.inputs) {
+      if (b_.values[v].constant) continue;
+      if (found != kNoValue || !is_byte(b_.values[v].type.dtype)) return kNoValue;
+      found = v;
+    }
+    return found;
+  }
+
+  // `stops`: at bytes that alone decide the result.
+  Group grow(int root, bool stops) {
     Group g;
     std::set<int> candidates;  // every reader of a candidate comes later, hence the last one is judged first
     if (roles_[root] != Role::kNone && roles_[root] != Role::kRotation) add(root, g, candidates);
     while (!candidates.empty()) {
       const int p = *candidates.rbegin();
       candidates.erase(p);
+      if (stops && g.nodes.size() > 1 && byte_input(g) == b_.nodes[p].node.outputs[0]) continue;
       if (fits(p, g)) add(p, g, candidates);
     }
-    if (g.nodes.size() < 2) return {root};
-    taken_.insert(g.nodes.begin(), g.nodes.end());
-    return {g.nodes.begin(), g.nodes.end()};
+    return g;
   }
 
   void add(int p, Group& g, std::set<int>& candidates) {

@@ -210,8 +210,6 @@ class ByteComputer {
 
 }  // namespace
 
-void compute_on_bytes(LevelBuilder& b) {
-  if (b.options->fuse) ByteComputer(b).run();
-}
+void compute_on_bytes(LevelBuilder& b) { ByteComputer(b).run(); }
 
 }  // namespace asc

@@ -18,8 +18,8 @@ std::shared_ptr<const Tiling> tile_quantized_conv(const TilingContext& ctx) {
     if (auto t = try_onednn_conv(ctx, c)) return t;
   }
   if (c.scales && c.shape.is_depthwise() && c.shape.group_outputs() == 1)
-    return tile_tap_conv(c, threads_for(ctx, c.shape.operations()));
-  return tile_row_conv(c, threads_for(ctx, c.shape.operations()));
+    return tile_tap_conv(c, threads_for(ctx, c.operations()));
+  return tile_row_conv(c, threads_for(ctx, c.operations()));
 }
 
 }  // namespace

@@ -19,6 +19,8 @@ struct ByteConv {
   int64_t scales = 0;             // 0: y is the sums; 1, or one for each output channel
   float low, high;                // bounds of real results
 
+  // In floating-point operations that take as long: four products of bytes do, but for depthwise convolutions.
+  double operations() const { return shape.operations() / (shape.is_depthwise() ? 1 : 4); }
   bool rounds() const { return size_of(y_type) == 1; }
   bool has_bounds() const;
 };

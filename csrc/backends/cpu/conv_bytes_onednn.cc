@@ -133,7 +133,7 @@ bool is_exact() {
 
 std::shared_ptr<const Tiling> try_onednn_conv(const TilingContext& ctx, const ByteConv& c) {
   if (!is_exact() || !ctx.is_constant(kQuantW)) return nullptr;
-  const OpenMpThreads threads(threads_for(ctx, c.shape.operations()));
+  const OpenMpThreads threads(threads_for(ctx, c.operations()));
   try {
     return create(c);
   } catch (const dnnl::error&) {

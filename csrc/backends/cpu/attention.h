@@ -33,6 +33,6 @@ struct AttentionForm {
 
 // `form` without empty extents; `heads` in the order of computation, at least one.
 std::shared_ptr<const Tiling> tile_attention(const TilingContext& ctx, const AttentionForm& form,
-                                             std::vector<AttentionHead> heads);
+                                             const std::vector<AttentionHead>& heads);
 
 }  // namespace asc::cpu

@@ -26,7 +26,7 @@ class Matcher {
     if (!view(&q_, &q, true) || !view(&k_, &k, true) || !view(&v_, &v, false)) return {};
     AttentionForm form;
     if (!find_form(q, k, v, &form)) return {};
-    std::vector<AttentionHead> heads = find_heads(q, k, v);
+    const std::vector<AttentionHead> heads = find_heads(q, k, v);
     if (heads.empty()) return {};
     FoundAttention found;
     found.members = members_;
@@ -35,7 +35,7 @@ class Matcher {
     found.operands.insert(found.operands.end(), masks_.begin(), masks_.end());
     found.operands.insert(found.operands.end(), factors_.begin(), factors_.end());
     if (nan_value_ != kNoValue) found.operands.push_back(nan_value_);
-    found.tiling = tile_attention(ctx_, form, std::move(heads));
+    found.tiling = tile_attention(ctx_, form, heads);
     return found;
   }
 

@@ -38,7 +38,7 @@ SHAPES = [
 
 
 @pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
-@pytest.mark.parametrize("rows, keys, width, batch", SHAPES)
+@pytest.mark.parametrize(("rows", "keys", "width", "batch"), SHAPES)
 def test_attention_of_exporters_is_one_task(form: Form, rows: int, keys: int, width: int, batch: int):
     check(attention(form, 4, width), operands(form, batch, 4, rows, keys, width), tasks=1, rtol=1e-4, atol=1e-5)
 

@@ -35,8 +35,8 @@ def attention(node: NodeDef, ctx: AdapterContext) -> list[NodeDef]:
     if present:
         both = [r.make("Unsqueeze", x, r.constant([0])) for x in (key, value)]
         r.make("Concat", *both, axis=0, output=present)
-    total = r.size(weights, 1)
-    width = (sizes[0] if sizes else total // 3) // heads if sizes or total else None
+    columns = sizes[0] if sizes else (r.size(weights, 1) or 0) // 3
+    width = columns // heads or None
     masks = _masks(r, node, query, key, padding=node.input(3), bias=node.input(5))
     r.attend(query, key, value, node.outputs[0], width=width, masks=masks)
     return r.nodes
@@ -144,10 +144,7 @@ def group_query_attention(node: NodeDef, ctx: AdapterContext) -> list[NodeDef]:
     place = _places(r, node.inputs[5], rows, total)
     if node.attributes.get("do_rotary", 0):
         positions = node.input(9) or place
-        interleaved = bool(node.attributes.get("rotary_interleaved", 0))
-        tables = {"cos": node.inputs[7], "sin": node.inputs[8], "interleaved": interleaved}
-        part = _rotated(r, node.inputs[7], width)
-        parts[:2] = [rotate(r, x, positions, heads_axis=2, part=part, **tables) for x in parts[:2]]
+        parts[:2] = [_turned(r, node, x, positions, width) for x in parts[:2]]
     query, key, value = (r.make("Transpose", x, perm=[0, 2, 1, 3]) for x in parts)
     key = _cached(r, node.input(3), key, place, total, output_of(node, 1))
     value = _cached(r, node.input(4), value, place, total, output_of(node, 2))
@@ -161,10 +158,15 @@ def group_query_attention(node: NodeDef, ctx: AdapterContext) -> list[NodeDef]:
     return r.nodes
 
 
-def _rotated(r: AttentionParts, table: str, width: int | None) -> int | None:
-    """How many elements are rotated where that may be less than all."""
-    half = r.size(table, 1)
-    return None if half is not None and width is not None and 2 * half == width else 2 * (half or 0)
+def _turned(r: AttentionParts, node: NodeDef, data: str, positions: str, width: int | None) -> str:
+    """Rotate queries or keys; no more of each than the tables have, where that may be less than all."""
+    cos, sin = node.input(7), node.input(8)
+    if not cos or not sin:
+        raise GraphError(f"{node.where()}: do_rotary needs cos_cache and sin_cache; the file is damaged")
+    half = r.size(cos, 1)
+    part = None if half is not None and width is not None and 2 * half == width else 2 * (half or 0)
+    interleaved = bool(node.attributes.get("rotary_interleaved", 0))
+    return rotate(r, data, positions, cos, sin, heads_axis=2, interleaved=interleaved, part=part)
 
 
 def _places(r: AttentionParts, last: str, rows: str, total: str) -> str:

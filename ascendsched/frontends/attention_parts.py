@@ -39,7 +39,7 @@ class AttentionParts(Replacement):
         return None if dims is None or axis >= len(dims) else dims[axis]
 
     def by_head(self, value: str, heads: int) -> str:
-        """[batch, rows, heads * width] to [batch, rows, heads, width]; other ranks are refused, at run time if need be."""
+        """[batch, rows, heads * width] to [batch, rows, heads, width]; refuses other ranks, at run time if need be."""
         shape = self.constant([0, 0, heads, -1])
         if self._types.type_of(value).rank is None:
             dims = self.make_several("Split", [self.make("Shape", value), self.constant([1, 1, 1])], [None] * 3, axis=0)

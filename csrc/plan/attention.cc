@@ -90,7 +90,6 @@ class AttentionFinder {
     if (op(n) == "MatMul") return add(n) ? n : -1;
     if (op(n) != "Add" && op(n) != "Mul" && op(n) != "Div") return -1;
     for (size_t side = 0; side < (op(n) == "Div" ? 1 : 2); ++side) {
-      if (op(n) != "Add" && !is_number(in[1 - side])) continue;
       const int product = add_scores(in[side], depth + 1);
       if (product >= 0) return add(n) ? product : -1;
     }
@@ -111,7 +110,7 @@ class AttentionFinder {
     for (int n = only_maker(v); n >= 0; n = only_maker(v)) {
       const PlanNode& p = b_.nodes[n];
       if (!uses_.is_plain(p) && !uses_.is_plain_view(p)) return;
-      const bool is_factor = takes_factors && (op(n) == "Mul" || op(n) == "Div") && is_number(p.node.inputs[1]);
+      const bool is_factor = takes_factors && (op(n) == "Mul" || op(n) == "Div");
       if ((!is_factor && !kMoves.count(op(n))) || !add(n)) return;
       v = p.node.inputs[0];
     }

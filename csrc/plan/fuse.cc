@@ -36,6 +36,7 @@ class Fuser {
 
   void run() {
     std::vector<PlanNode> fused;  // last first
+    fused.reserve(b_.nodes.size());
     for (int root = static_cast<int>(roles_.size()) - 1; root >= 0; --root) {
       std::vector<int> group;
       if (const int found = group_of_[root]; found >= 0) {

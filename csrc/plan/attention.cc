@@ -23,6 +23,8 @@ class AttentionFinder {
     if (mix < 0 || b_.nodes[mix].node.inputs[0] != weights || !add(mix)) return {};
     const int scores = add_scores(b_.nodes[softmax].node.inputs[0], 0);
     if (scores < 0) return {};
+    // Weights are no keys: products with constants have packed copies of them, and other company.
+    if (is_constant(b_.nodes[scores].node.inputs[1]) || is_constant(b_.nodes[mix].node.inputs[1])) return {};
     add_turned_result(mix);
     // From the end backwards, so that each operator's readers are all known.
     const std::vector<ValueId>& products = b_.nodes[scores].node.inputs;
@@ -115,6 +117,8 @@ class AttentionFinder {
       v = p.node.inputs[0];
     }
   }
+
+  bool is_constant(ValueId v) const { return v != kNoValue && b_.values[v].constant != nullptr; }
 
   bool is_number(ValueId v) const {
     const HostTensor* c = v == kNoValue ? nullptr : b_.values[v].constant.get();

@@ -117,6 +117,16 @@ def test_weights_that_are_a_result_are_not_fused_away():
         np.testing.assert_allclose(got[name], want, rtol=1e-5, atol=1e-6)
 
 
+def test_products_with_weights_around_a_softmax_are_no_attention():
+    nodes = [
+        h.make_node("MatMul", ["x", "w"], ["s"]),
+        h.make_node("Softmax", ["s"], ["p"], axis=-1),
+        h.make_node("MatMul", ["p", "u"], ["y"]),
+    ]
+    model = build(nodes, {"x": [None, 16]}, {"w": normal(16, 24), "u": normal(24, 8)})
+    check(model, {"x": normal(3, 16)}, tasks=2)
+
+
 def test_empty_operands_give_empty_results_or_zeros():
     model = attention(Form(), 2, 8)
     for batch, rows, keys in ((0, 3, 5), (1, 0, 5), (1, 3, 0)):

@@ -72,7 +72,7 @@ uint64_t hash_of(const FusedBody& body) {
   std::string text = std::to_string(static_cast<int>(body.type(0)));
   for (size_t i = 0; i < body.step_count(); ++i) {
     const Node& n = body.step(i);
-    text += n.op + n.attributes.text() + std::to_string(static_cast<int>(body.result_type(i)));
+    text += n.op + n.attributes.text() + std::to_string(static_cast<int>(body.step_type(i)));
     for (ValueId v : n.inputs) {
       text += "," + std::to_string(v);
       const HostTensor* constant = v == kNoValue ? nullptr : body.value(v).constant.get();

@@ -54,6 +54,9 @@ bool QuantizedNode::set_weight(const Node& w) {
     if (product_.attributes.get_float("alpha", 1) != 1 || product_.attributes.get_float("beta", 1) != 1) return false;
   }
   outputs_ = constant->shape[weight_axis()];
+  constexpr int64_t kMaxDepth = INT32_MAX / (255 * 255);  // products of which a sum fits 32 bits
+  if (constant->shape.num_elements() / outputs_ > kMaxDepth && product_.op != "MatMul") return false;
+  if (product_.op == "MatMul" && constant->shape[weight_rank_ - 2] > kMaxDepth) return false;
   if (scale->shape.num_elements() != 1) {
     const int64_t axis = w.attributes.get_int("axis", 1);
     if (scale->shape.rank() != 1 || scale->shape[0] != outputs_) return false;

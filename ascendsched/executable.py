@@ -378,11 +378,15 @@ def build(graph: _core.Graph, setup: Setup) -> Executable:
         pipeline_workers=o.pipeline_workers,
         normalize=normalize,
     )
-    if o.buckets is None and not o.predict:
-        return Executable(core, setup)
-    from ascendsched.tuning.guided import GuidedExecutable
+    if o.predict:
+        from ascendsched.tuning.foresight import foresee
 
-    return GuidedExecutable(core, setup, o)
+        foresee(core)
+    if o.buckets is None:
+        return Executable(core, setup)
+    from ascendsched.tuning.padded import PaddedExecutable
+
+    return PaddedExecutable(core, setup, o.buckets)
 
 
 def devices() -> list[DeviceInfo]:

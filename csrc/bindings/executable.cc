@@ -343,14 +343,6 @@ void bind_executable(py::module_& m) {
              py::gil_scoped_release unlocked;
              e.core->warm_up(feeds.views);
            })
-      .def("resolve_ahead",
-           [](const PyExecutable& e, const std::vector<std::vector<int64_t>>& shapes) {
-             py::gil_scoped_release unlocked;
-             std::vector<Shape> list;
-             for (const std::vector<int64_t>& dims : shapes)
-               list.emplace_back(ArrayView<const int64_t>(dims.data(), dims.size()));
-             return e.core->resolve_ahead(list);
-           })
       .def("bind",
            [](const py::object& self, const py::dict& inputs, const py::dict& outputs) {
              const auto& e = self.cast<const PyExecutable&>();

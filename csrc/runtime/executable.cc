@@ -106,8 +106,10 @@ std::shared_ptr<Run> Executable::start(const std::vector<TensorView>& inputs, co
   check_process();
   check_inputs(inputs);
   auto run = std::make_shared<Run>(shared_from_this(), bound);
+  if (foresight_) foresight_->begin_run();
   std::lock_guard<std::mutex> lock(mutex_);
   launch(*run, inputs, is_async, false);
+  if (foresight_) foresight_->end_run(inputs);
   return run;
 }
 
@@ -136,6 +138,7 @@ bool Executable::repeat(uint64_t id, void* const* inputs, void* const* outputs, 
   else if (!lock.try_lock())
     return false;
   if (repeat_.signature().id != id || recorder_ || !stream_->begin_inline()) return false;
+  if (foresight_) foresight_->begin_run();
   repeat_event_.reset();
   try {
     const std::shared_ptr<Arena::Slab>& slab = arena_->reserve(repeat_.arena_bytes());
@@ -147,6 +150,7 @@ bool Executable::repeat(uint64_t id, void* const* inputs, void* const* outputs, 
   }
   stream_->end_inline();
   if (repeat_event_.status() != Status::kOk) std::rethrow_exception(kernel_error(repeat_event_, *this));
+  if (foresight_) foresight_->end_run(repeat_.signature().inputs);
   return true;
 }
 
@@ -163,6 +167,22 @@ void Executable::warm_up(const std::vector<TensorView>& inputs) {
 
 std::optional<bool> Executable::resolve_ahead(const std::vector<Shape>& shapes) {
   check_process();
+  uint64_t spent_ns = 0;
+  return resolve_shapes(shapes, spent_ns);
+}
+
+void Executable::foresee(const ForesightPolicy& policy) {
+  const auto resolve = [this](const std::vector<Shape>& shapes, uint64_t& spent_ns) {
+    return resolve_shapes(shapes, spent_ns);
+  };
+  foresight_ = std::make_unique<Foresight>(*plan_, policy, resolve);
+}
+
+bool Executable::wait_foreseen(double timeout_s) {
+  return !foresight_ || foresight_->wait_idle(static_cast<int64_t>(timeout_s * 1e9));
+}
+
+std::optional<bool> Executable::resolve_shapes(const std::vector<Shape>& shapes, uint64_t& spent_ns) {
   if (shapes.size() != plan_->inputs.size())
     throw GraphError("[resolve_ahead] " + std::to_string(shapes.size()) + " shapes for " +
                      std::to_string(plan_->inputs.size()) + " inputs; give one for each");
@@ -179,7 +199,10 @@ std::optional<bool> Executable::resolve_ahead(const std::vector<Shape>& shapes) 
   context.counters = &counters_;
   context.arena = arena_.get();
   // What this retires may still be read by runs in flight: the next run takes it over, and completes after them.
-  return root_->resolve_ahead(context, arguments);
+  const uint64_t start = now_ticks();
+  const std::optional<bool> made = root_->resolve_ahead(context, arguments);
+  spent_ns += static_cast<uint64_t>(static_cast<double>(now_ticks() - start) * ns_per_tick());
+  return made;
 }
 
 std::vector<HotShape> Executable::hot_shapes() {
@@ -245,50 +268,53 @@ Stats Executable::stats() {
   const CacheCounters t = tilings_.cache().counters();
   const CacheCounters s = root_->schedule_counters();
   auto d = [](auto v) { return static_cast<double>(v); };
-  return {{"runs", d(counters_.runs)},
-          {"warmups", d(counters_.warmups)},
-          {"launches", d(counters_.launches)},
-          {"replays", d(counters_.replays)},
-          {"pipelined", d(pipeline_->runs())},
-          {"worker_cpu_ns", d(pipeline_->worker_cpu_ns())},
-          {"submits", d(counters_.submits)},
-          {"submitted_tasks", d(counters_.submitted_tasks)},
-          {"loads", d(counters_.loads)},
-          {"load_ns", d(counters_.load_ns)},
-          {"syncs", d(counters_.syncs)},
-          {"first_segments", d(counters_.first_segments)},
-          {"first_segment_ns", d(counters_.first_segment_ns)},
-          {"repeat_segments", d(counters_.repeat_segments)},
-          {"repeat_segment_ns", d(counters_.repeat_segment_ns)},
-          {"known_segments", d(counters_.known_segments)},
-          {"sampled_segments", d(counters_.sampled_segments)},
-          {"sampled_segment_ns", d(counters_.sampled_segment_ns)},
-          {"nodes_resolved", d(context_.counters.resolved)},
-          {"nodes_skipped", d(context_.counters.skipped)},
-          {"host_calls", d(context_.counters.host_calls)},
-          {"tiling_hits", d(context_.counters.tiling_hits)},
-          {"tiling_misses", d(context_.counters.tiling_misses)},
-          {"tiling_bypasses", d(context_.counters.tiling_bypasses)},
-          {"tiling_evictions", d(t.evictions)},
-          {"tiling_entries", d(t.entries)},
-          {"tiling_bytes", d(t.bytes)},
-          {"tiling_limit_bytes", d(tilings_.cache().limit_bytes())},
-          {"schedule_hits", d(s.hits)},
-          {"schedule_misses", d(s.misses)},
-          {"schedule_evictions", d(s.evictions)},
-          {"schedule_entries", d(s.entries)},
-          {"schedule_bytes", d(s.bytes)},
-          {"pool_allocations", d(pool_->allocations())},
-          {"pool_retries", d(pool_->retries())},
-          {"pool_used_blocks", d(pool_->used_blocks())},
-          {"pool_rounding_bytes", d(pool_->rounding_bytes())},
-          {"pool_used_bytes", d(pool_->used_bytes())},
-          {"pool_cached_bytes", d(pool_->cached_bytes())},
-          {"arena_bytes", d(arena_->bytes())},
-          {"arena_planned_bytes", d(counters_.arena_planned_bytes)},
-          {"arena_bound_bytes", d(counters_.arena_bound_bytes)},
-          {"packed_bytes", d(packs_.bytes())},
-          {"device_bytes", d(device_->used_bytes())}};
+  Stats stats = {{"runs", d(counters_.runs)},
+                 {"warmups", d(counters_.warmups)},
+                 {"launches", d(counters_.launches)},
+                 {"replays", d(counters_.replays)},
+                 {"pipelined", d(pipeline_->runs())},
+                 {"worker_cpu_ns", d(pipeline_->worker_cpu_ns())},
+                 {"submits", d(counters_.submits)},
+                 {"submitted_tasks", d(counters_.submitted_tasks)},
+                 {"loads", d(counters_.loads)},
+                 {"load_ns", d(counters_.load_ns)},
+                 {"syncs", d(counters_.syncs)},
+                 {"first_segments", d(counters_.first_segments)},
+                 {"first_segment_ns", d(counters_.first_segment_ns)},
+                 {"repeat_segments", d(counters_.repeat_segments)},
+                 {"repeat_segment_ns", d(counters_.repeat_segment_ns)},
+                 {"known_segments", d(counters_.known_segments)},
+                 {"sampled_segments", d(counters_.sampled_segments)},
+                 {"sampled_segment_ns", d(counters_.sampled_segment_ns)},
+                 {"nodes_resolved", d(context_.counters.resolved)},
+                 {"nodes_skipped", d(context_.counters.skipped)},
+                 {"host_calls", d(context_.counters.host_calls)},
+                 {"tiling_hits", d(context_.counters.tiling_hits)},
+                 {"tiling_misses", d(context_.counters.tiling_misses)},
+                 {"tiling_bypasses", d(context_.counters.tiling_bypasses)},
+                 {"tiling_evictions", d(t.evictions)},
+                 {"tiling_entries", d(t.entries)},
+                 {"tiling_bytes", d(t.bytes)},
+                 {"tiling_limit_bytes", d(tilings_.cache().limit_bytes())},
+                 {"schedule_hits", d(s.hits)},
+                 {"schedule_misses", d(s.misses)},
+                 {"schedule_evictions", d(s.evictions)},
+                 {"schedule_entries", d(s.entries)},
+                 {"schedule_bytes", d(s.bytes)},
+                 {"pool_allocations", d(pool_->allocations())},
+                 {"pool_retries", d(pool_->retries())},
+                 {"pool_used_blocks", d(pool_->used_blocks())},
+                 {"pool_rounding_bytes", d(pool_->rounding_bytes())},
+                 {"pool_used_bytes", d(pool_->used_bytes())},
+                 {"pool_cached_bytes", d(pool_->cached_bytes())},
+                 {"arena_bytes", d(arena_->bytes())},
+                 {"arena_planned_bytes", d(counters_.arena_planned_bytes)},
+                 {"arena_bound_bytes", d(counters_.arena_bound_bytes)},
+                 {"packed_bytes", d(packs_.bytes())},
+                 {"device_bytes", d(device_->used_bytes())}};
+  if (foresight_)
+    for (auto& counter : foresight_->stats()) stats.push_back(std::move(counter));
+  return stats;
 }
 
 void Executable::resize_caches(size_t tiling_bytes, size_t schedule_bytes) {

@@ -39,7 +39,9 @@ void Foresight::end_run(const std::vector<TensorView>& inputs) {
   end_ticks_ = now_ticks();
   if (!is_possible_) return;
   if (!dims_.read(inputs, numbers_)) forecast_ = Forecast();
-  settle(Forecast::symbol_of(numbers_));
+  const uint64_t symbol = Forecast::symbol_of(numbers_);
+  settle(symbol);
+  if (asked_symbol_ == symbol) asked_symbol_ = 0;  // it has come already
   const Forecast::Signature* const foreseen = forecast_.observe(numbers_);
   if (foreseen && may_resolve(forecast_.next())) ask_for(*foreseen);
 }
@@ -104,8 +106,9 @@ void Foresight::serve() {
       asked = asked_;
       symbol = asked_symbol_;
       shapes.swap(asked_shapes_);
+      asked_symbol_ = 0;
     }
-    resolve_one(symbol, shapes);
+    if (symbol) resolve_one(symbol, shapes);
     served_ = asked;
     done_.wake();
   }

@@ -77,7 +77,7 @@ class Foresight {
   RecentTable<char> known_{1024};  // signatures that were resolved, or found to be
   std::unordered_map<uint64_t, Outstanding> outstanding_;
   Counts counts_;
-  uint64_t asked_symbol_ = 0;  // what to resolve next
+  uint64_t asked_symbol_ = 0;  // what to resolve next; 0: nothing
   std::vector<Shape> asked_shapes_;
 
   std::atomic<uint64_t> asked_{0}, served_{0};

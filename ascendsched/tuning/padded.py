@@ -9,8 +9,9 @@ import numpy as np
 
 from ascendsched.arrays import normalize
 from ascendsched.errors import AscendSchedError, GraphError
-from ascendsched.executable import Binding, Executable, Run
+from ascendsched.executable import Executable
 from ascendsched.native import core as _core
+from ascendsched.runs import Binding, Run
 from ascendsched.setup import Setup
 from ascendsched.tuning.buckets import Buckets
 from ascendsched.tuning.padding import Padded, Padding

@@ -373,6 +373,9 @@ void bind_executable(py::module_& m) {
           "resize_caches", [](PyExecutable& e, size_t t, size_t s) { e.core->resize_caches(t, s); },
           py::arg("tiling_bytes"), py::arg("schedule_bytes"), py::call_guard<py::gil_scoped_release>())
       .def(
+          "resize_workers", [](PyExecutable& e, int workers) { e.core->resize_workers(workers); }, py::arg("workers"),
+          py::call_guard<py::gil_scoped_release>())
+      .def(
           "drop_cache_entries", [](PyExecutable& e, size_t n) { e.core->drop_cache_entries(n); },
           py::call_guard<py::gil_scoped_release>())
       .def(

@@ -273,6 +273,7 @@ Stats Executable::stats() {
                  {"launches", d(counters_.launches)},
                  {"replays", d(counters_.replays)},
                  {"pipelined", d(pipeline_->runs())},
+                 {"pipeline_workers", d(pipeline_->helpers() + 1)},
                  {"worker_cpu_ns", d(pipeline_->worker_cpu_ns())},
                  {"submits", d(counters_.submits)},
                  {"submitted_tasks", d(counters_.submitted_tasks)},
@@ -323,6 +324,12 @@ void Executable::resize_caches(size_t tiling_bytes, size_t schedule_bytes) {
   tilings_.resize(tiling_bytes);
   root_->resize_schedule_cache(schedule_bytes);
   repeat_.forget();
+}
+
+void Executable::resize_workers(int workers) {
+  check_process();
+  std::lock_guard<std::mutex> lock(mutex_);
+  pipeline_->resize(workers - 1);
 }
 
 void Executable::drop_cache_entries(size_t n) {

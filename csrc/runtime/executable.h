@@ -89,6 +89,8 @@ class Executable : public std::enable_shared_from_this<Executable> {
   // Every task of the plan, bodies included, in plan order.
   std::vector<TaskInfo> tasks();
   void resize_caches(size_t tiling_bytes, size_t schedule_bytes);
+  // As ExecutableOptions::pipeline_workers, from 1. Whether runs are pipelined stays as it was.
+  void resize_workers(int workers);
   // Tests: drops the n-th entry of each cache, and what the resolvers remember.
   void drop_cache_entries(size_t n);
 

@@ -109,7 +109,7 @@ std::shared_ptr<Run> Executable::start(const std::vector<TensorView>& inputs, co
   if (foresight_) foresight_->begin_run();
   std::lock_guard<std::mutex> lock(mutex_);
   launch(*run, inputs, is_async, false);
-  if (foresight_) foresight_->end_run(inputs);
+  if (foresight_) foresight_->end_run(inputs, root_->whole_schedule() != nullptr);
   return run;
 }
 
@@ -150,7 +150,7 @@ bool Executable::repeat(uint64_t id, void* const* inputs, void* const* outputs, 
   }
   stream_->end_inline();
   if (repeat_event_.status() != Status::kOk) std::rethrow_exception(kernel_error(repeat_event_, *this));
-  if (foresight_) foresight_->end_run(repeat_.signature().inputs);
+  if (foresight_) foresight_->end_run(repeat_.signature().inputs, true);
   return true;
 }
 

@@ -34,13 +34,14 @@ void Foresight::begin_run() {
   if (end_ticks_) pause_ns_ = kSmoothing * pause_ns_ + (1 - kSmoothing) * ns_between(end_ticks_, now);
 }
 
-void Foresight::end_run(const std::vector<TensorView>& inputs) {
+void Foresight::end_run(const std::vector<TensorView>& inputs, bool had_schedule) {
   const std::lock_guard<std::mutex> lock(mutex_);
   end_ticks_ = now_ticks();
   if (!is_possible_) return;
   if (!dims_.read(inputs, numbers_)) forecast_ = Forecast();
   const uint64_t symbol = Forecast::symbol_of(numbers_);
   settle(symbol);
+  if (bool* const known = had_schedule ? nullptr : known_.find(symbol)) *known = false;
   if (asked_symbol_ == symbol) asked_symbol_ = 0;  // it has come already
   const Forecast::Signature* const foreseen = forecast_.observe(numbers_);
   if (foreseen && may_resolve(forecast_.next())) ask_for(*foreseen);
@@ -62,10 +63,7 @@ void Foresight::settle(uint64_t symbol) {
 }
 
 bool Foresight::may_resolve(uint64_t foreseen) {
-  if (known_.find(foreseen)) {
-    known_.use(foreseen);
-    return false;
-  }
+  if (known_.find(foreseen) && known_.use(foreseen)) return false;
   if (forecast_.confidence() < policy_.min_confidence || outstanding_.size() >= policy_.max_outstanding) {
     ++counts_.unsure;
     return false;
@@ -127,7 +125,7 @@ void Foresight::resolve_one(uint64_t symbol, const std::vector<Shape>& shapes) {
   is_possible_ = made.has_value();
   counts_.failed += has_failed;
   counts_.spent_ns += spent_ns;
-  known_.use(symbol);
+  known_.use(symbol) = true;
   if (!made || !*made) return;
   const auto cost = static_cast<double>(spent_ns);
   cost_ns_ = cost_ns_ > 0 ? kSmoothing * cost_ns_ + (1 - kSmoothing) * cost : cost;

@@ -38,9 +38,9 @@ class Foresight {
   Foresight(const Foresight&) = delete;
   Foresight& operator=(const Foresight&) = delete;
 
-  // Around every run, one at a time; neither blocks. `inputs` fit the plan.
+  // Around every run, one at a time; neither blocks. `inputs` fit the plan; `had_schedule`: not node by node.
   void begin_run();
-  void end_run(const std::vector<TensorView>& inputs);
+  void end_run(const std::vector<TensorView>& inputs, bool had_schedule);
 
   // Any thread. Waits until all that was asked for is resolved; false: the time is up.
   bool wait_idle(int64_t timeout_ns);
@@ -74,7 +74,7 @@ class Foresight {
   uint64_t start_ticks_ = 0, end_ticks_ = 0;  // of the first run, of the last one
   double pause_ns_ = 0, cost_ns_ = 0;         // between two runs, of resolving one signature; smoothed
   bool is_possible_ = true;
-  RecentTable<char> known_{1024};  // signatures that were resolved, or found to be
+  RecentTable<bool> known_{1024};  // signatures that were resolved, or found to be, and not dropped since
   std::unordered_map<uint64_t, Outstanding> outstanding_;
   Counts counts_;
   uint64_t asked_symbol_ = 0;  // what to resolve next; 0: nothing

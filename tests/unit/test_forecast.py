@@ -173,6 +173,16 @@ def test_what_is_resolved_ahead_stays_within_the_cache_bound() -> None:
     assert exe.stats()["schedule_bytes"] <= 20_000
 
 
+def test_what_was_dropped_is_resolved_ahead_again() -> None:
+    exe = predicting()
+    run_all(exe, [n for _ in range(6) for n in range(1, 11)])
+    before = exe.stats()["ahead_resolved"]
+    for _ in range(10):
+        exe._core.drop_cache_entries(0)
+    run_all(exe, [n for _ in range(4) for n in range(1, 11)])
+    assert exe.stats()["ahead_resolved"] > before
+
+
 def test_prediction_is_off_where_contents_decide() -> None:
     exe = predicting(models.branches())
     for n in range(1, 30):

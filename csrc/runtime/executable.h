@@ -104,6 +104,7 @@ class Executable : public std::enable_shared_from_this<Executable> {
   Executable(std::shared_ptr<const Plan> plan, const ExecutableOptions& options);
   void check_inputs(const std::vector<TensorView>& inputs) const;
   void launch(Run& run, const std::vector<TensorView>& inputs, bool is_async, bool is_warmup);
+  Stats counters();
   void execute(Run& run, RunContext& context, const std::vector<TensorView>& inputs);
   void check_process() const;
   void note_repeat(const Run& run, const std::vector<TensorView>& inputs);

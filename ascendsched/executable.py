@@ -15,7 +15,8 @@ from ascendsched.arrays import normalize, typed_results
 from ascendsched.errors import GraphError, PlanError
 from ascendsched.graph import Graph
 from ascendsched.native import core as _core
-from ascendsched.options import Options, check_threads, default_threads, from_environment
+from ascendsched.options import MAX_WORKERS, Options, check_threads, default_threads, from_environment
+from ascendsched.runs import Binding, Run
 from ascendsched.setup import Setup, SourceFile
 
 if TYPE_CHECKING:
@@ -56,68 +57,6 @@ class PlanView:
     def dynamic_reasons(self) -> list[str]:
         """Why shapes can vary from run to run; empty for a static plan."""
         return self._core.dynamic_reasons
-
-
-class Run:
-    """A run in flight, from `Executable.run_async`."""
-
-    __slots__ = ("_core", "_types")
-
-    def __init__(self, core: _core.Run, types: list[str]) -> None:
-        self._core = core
-        self._types = types
-
-    @property
-    def is_done(self) -> bool:
-        """Whether the run has completed; `wait` then returns at once."""
-        return self._core.is_done
-
-    def cancel(self) -> bool:
-        """Gives the run up: what has not executed yet is skipped, and `wait` raises `RunCancelledError`.
-
-        Returns
-        -------
-        bool
-            False where the run has completed; its results stay.
-        """
-        return self._core.cancel()
-
-    def wait(self, timeout: float | None = None) -> dict[str, Array]:
-        """Results by name.
-
-        Parameters
-        ----------
-        timeout
-            Seconds; None: no limit.
-
-        Raises
-        ------
-        WaitTimeoutError
-            When time is up; the run goes on and can be waited for again.
-        RunCancelledError
-            After `cancel`.
-        AscendSchedError
-            The first error of the run, by class, at every call.
-        """
-        if timeout is not None and not isinstance(timeout, (int, float)):
-            raise GraphError(f"[wait] timeout: {timeout!r}; expected seconds or None")
-        results = typed_results(self._core.wait(timeout), self._types)
-        return dict(zip(self._core.output_names, results, strict=True))
-
-
-class Binding:
-    """Fixed input and output buffers, from `Executable.bind`: repeated runs without conversion or copies."""
-
-    def __init__(self, core: _core.Binding, types: list[str]) -> None:
-        self._core = core
-        self._types = types
-        if "bfloat16" not in types:
-            self.run = core.run  # type: ignore[method-assign]  # saves a call where a call is what counts
-
-    def run(self) -> dict[str, Array]:
-        """Reads the bound inputs as they are now; bound outputs are overwritten, others are fresh arrays."""
-        results = self._core.run()
-        return dict(zip(results, typed_results(list(results.values()), self._types), strict=True))
 
 
 class Executable:
@@ -260,6 +199,15 @@ class Executable:
                 )
         self._core.resize_caches(tiling_bytes, schedule_bytes)
 
+    def resize_workers(self, workers: int) -> None:
+        """Changes the number of threads that make tilings, between runs: see `Options.pipeline_workers`, from 1.
+
+        Whether runs are pipelined at all stays as it was; ``stats()["pipeline_workers"]`` has the number of now.
+        """
+        if not isinstance(workers, int) or isinstance(workers, bool) or not 1 <= workers <= MAX_WORKERS:
+            raise GraphError(f"[options] workers: {workers!r}; expected 1 to {MAX_WORKERS}")
+        self._core.resize_workers(workers)
+
     @contextmanager
     def profile(self, capacity_bytes: int | None = None) -> Iterator[Profile]:
         """Records the runs started inside the block.
@@ -288,8 +236,8 @@ class Executable:
 
 
 def _base(name: str, before: Mapping[str, int]) -> int:
-    """What a counter is counted from in a profile; bytes and entries are levels, and count from 0."""
-    return 0 if name.endswith(("_bytes", "_entries")) else before.get(name, 0)
+    """What a counter is counted from in a profile; bytes, entries and workers are levels, and count from 0."""
+    return 0 if name.endswith(("_bytes", "_entries", "_workers")) else before.get(name, 0)
 
 
 def _by_name(where: str, arrays: Mapping[str, Any]) -> dict[str, Any]:
@@ -380,11 +328,15 @@ def build(graph: _core.Graph, setup: Setup, *, keep_graph: bool = False) -> Exec
         normalize=normalize,
         keep_graph=keep_graph,
     )
-    if o.buckets is None and not o.predict:
-        return Executable(core, setup)
-    from ascendsched.tuning.guided import GuidedExecutable
+    if o.predict:
+        from ascendsched.tuning.foresight import foresee
 
-    return GuidedExecutable(core, setup, o)
+        foresee(core)
+    if o.buckets is None:
+        return Executable(core, setup)
+    from ascendsched.tuning.padded import PaddedExecutable
+
+    return PaddedExecutable(core, setup, o.buckets)
 
 
 def devices() -> list[DeviceInfo]:

@@ -13,6 +13,7 @@ from ascendsched.errors import PlanError
 from ascendsched.tuning.buckets import Buckets
 
 _PREFIX = "ASCENDSCHED_"
+MAX_WORKERS = 14  # threads that make tilings
 
 
 @cache
@@ -95,8 +96,8 @@ class Options:
 
     def __post_init__(self) -> None:
         workers = self.pipeline_workers
-        if not isinstance(workers, int) or isinstance(workers, bool) or not -1 <= workers <= 14:
-            raise PlanError(f"[options] pipeline_workers: {workers!r}; expected -1 (automatic) to 14")
+        if not isinstance(workers, int) or isinstance(workers, bool) or not -1 <= workers <= MAX_WORKERS:
+            raise PlanError(f"[options] pipeline_workers: {workers!r}; expected -1 (automatic) to {MAX_WORKERS}")
         if self.buckets is not None and not isinstance(self.buckets, Buckets):
             raise PlanError(f"[options] buckets: {type(self.buckets).__name__}; expected ascendsched.Buckets(...)")
         for name, kind in _KINDS.items():

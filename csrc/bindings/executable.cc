@@ -344,14 +344,6 @@ void bind_executable(py::module_& m) {
              py::gil_scoped_release unlocked;
              e.core->warm_up(feeds.views);
            })
-      .def("resolve_ahead",
-           [](const PyExecutable& e, const std::vector<std::vector<int64_t>>& shapes) {
-             py::gil_scoped_release unlocked;
-             std::vector<Shape> list;
-             for (const std::vector<int64_t>& dims : shapes)
-               list.emplace_back(ArrayView<const int64_t>(dims.data(), dims.size()));
-             return e.core->resolve_ahead(list);
-           })
       .def("bind",
            [](const py::object& self, const py::dict& inputs, const py::dict& outputs) {
              const auto& e = self.cast<const PyExecutable&>();
@@ -381,6 +373,9 @@ void bind_executable(py::module_& m) {
       .def(
           "resize_caches", [](PyExecutable& e, size_t t, size_t s) { e.core->resize_caches(t, s); },
           py::arg("tiling_bytes"), py::arg("schedule_bytes"), py::call_guard<py::gil_scoped_release>())
+      .def(
+          "resize_workers", [](PyExecutable& e, int workers) { e.core->resize_workers(workers); }, py::arg("workers"),
+          py::call_guard<py::gil_scoped_release>())
       .def(
           "drop_cache_entries", [](PyExecutable& e, size_t n) { e.core->drop_cache_entries(n); },
           py::call_guard<py::gil_scoped_release>())

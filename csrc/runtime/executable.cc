@@ -106,8 +106,10 @@ std::shared_ptr<Run> Executable::start(const std::vector<TensorView>& inputs, co
   check_process();
   check_inputs(inputs);
   auto run = std::make_shared<Run>(shared_from_this(), bound);
+  if (foresight_) foresight_->begin_run();
   std::lock_guard<std::mutex> lock(mutex_);
   launch(*run, inputs, is_async, false);
+  if (foresight_) foresight_->end_run(inputs, root_->whole_schedule() != nullptr);
   return run;
 }
 
@@ -136,6 +138,7 @@ bool Executable::repeat(uint64_t id, void* const* inputs, void* const* outputs, 
   else if (!lock.try_lock())
     return false;
   if (repeat_.signature().id != id || recorder_ || !stream_->begin_inline()) return false;
+  if (foresight_) foresight_->begin_run();
   repeat_event_.reset();
   try {
     const std::shared_ptr<Arena::Slab>& slab = arena_->reserve(repeat_.arena_bytes());
@@ -147,6 +150,7 @@ bool Executable::repeat(uint64_t id, void* const* inputs, void* const* outputs, 
   }
   stream_->end_inline();
   if (repeat_event_.status() != Status::kOk) std::rethrow_exception(kernel_error(repeat_event_, *this));
+  if (foresight_) foresight_->end_run(repeat_.signature().inputs, true);
   return true;
 }
 
@@ -163,6 +167,22 @@ void Executable::warm_up(const std::vector<TensorView>& inputs) {
 
 std::optional<bool> Executable::resolve_ahead(const std::vector<Shape>& shapes) {
   check_process();
+  uint64_t spent_ns = 0;
+  return resolve_shapes(shapes, spent_ns);
+}
+
+void Executable::foresee(const ForesightPolicy& policy) {
+  const auto resolve = [this](const std::vector<Shape>& shapes, uint64_t& spent_ns) {
+    return resolve_shapes(shapes, spent_ns);
+  };
+  foresight_ = std::make_unique<Foresight>(*plan_, policy, resolve);
+}
+
+bool Executable::wait_foreseen(double timeout_s) {
+  return !foresight_ || foresight_->wait_idle(static_cast<int64_t>(timeout_s * 1e9));
+}
+
+std::optional<bool> Executable::resolve_shapes(const std::vector<Shape>& shapes, uint64_t& spent_ns) {
   if (shapes.size() != plan_->inputs.size())
     throw GraphError("[resolve_ahead] " + std::to_string(shapes.size()) + " shapes for " +
                      std::to_string(plan_->inputs.size()) + " inputs; give one for each");
@@ -179,7 +199,10 @@ std::optional<bool> Executable::resolve_ahead(const std::vector<Shape>& shapes) 
   context.counters = &counters_;
   context.arena = arena_.get();
   // What this retires may still be read by runs in flight: the next run takes it over, and completes after them.
-  return root_->resolve_ahead(context, arguments);
+  const uint64_t start = now_ticks();
+  const std::optional<bool> made = root_->resolve_ahead(context, arguments);
+  spent_ns += static_cast<uint64_t>(static_cast<double>(now_ticks() - start) * ns_per_tick());
+  return made;
 }
 
 std::vector<HotShape> Executable::hot_shapes() {
@@ -240,6 +263,13 @@ void Executable::execute(Run& run, RunContext& context, const std::vector<Tensor
 }
 
 Stats Executable::stats() {
+  Stats stats = counters();
+  if (foresight_)
+    for (auto& counter : foresight_->stats()) stats.push_back(std::move(counter));
+  return stats;
+}
+
+Stats Executable::counters() {
   check_process();
   std::lock_guard<std::mutex> lock(mutex_);
   const CacheCounters t = tilings_.cache().counters();
@@ -250,6 +280,7 @@ Stats Executable::stats() {
           {"launches", d(counters_.launches)},
           {"replays", d(counters_.replays)},
           {"pipelined", d(pipeline_->runs())},
+          {"pipeline_workers", d(pipeline_->helpers() + 1)},
           {"worker_cpu_ns", d(pipeline_->worker_cpu_ns())},
           {"submits", d(counters_.submits)},
           {"submitted_tasks", d(counters_.submitted_tasks)},
@@ -298,6 +329,12 @@ void Executable::resize_caches(size_t tiling_bytes, size_t schedule_bytes) {
   tilings_.resize(tiling_bytes);
   root_->resize_schedule_cache(schedule_bytes);
   repeat_.forget();
+}
+
+void Executable::resize_workers(int workers) {
+  check_process();
+  std::lock_guard<std::mutex> lock(mutex_);
+  pipeline_->resize(workers - 1);
 }
 
 void Executable::drop_cache_entries(size_t n) {

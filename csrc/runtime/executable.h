@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "runtime/devices.h"
+#include "runtime/foresight.h"
 #include "runtime/hot_shapes.h"
 #include "runtime/level.h"
 #include "runtime/repeat.h"
@@ -70,6 +71,10 @@ class Executable : public std::enable_shared_from_this<Executable> {
   void warm_up(const std::vector<TensorView>& inputs);
   // Makes the schedule for inputs of these shapes ahead of a run, executing nothing: Level::resolve_ahead.
   std::optional<bool> resolve_ahead(const std::vector<Shape>& shapes);
+  // From now on foresees the signatures of runs and resolves them ahead. Before the first run.
+  void foresee(const ForesightPolicy& policy);
+  // Waits until what is foreseen is resolved; false: the time is up.
+  bool wait_foreseen(double timeout_s);
   // What ran last, most recent first, bounded.
   std::vector<HotShape> hot_shapes();
 
@@ -84,6 +89,8 @@ class Executable : public std::enable_shared_from_this<Executable> {
   // Every task of the plan, bodies included, in plan order.
   std::vector<TaskInfo> tasks();
   void resize_caches(size_t tiling_bytes, size_t schedule_bytes);
+  // As ExecutableOptions::pipeline_workers, from 1. Whether runs are pipelined stays as it was.
+  void resize_workers(int workers);
   // Tests: drops the n-th entry of each cache, and what the resolvers remember.
   void drop_cache_entries(size_t n);
 
@@ -97,9 +104,11 @@ class Executable : public std::enable_shared_from_this<Executable> {
   Executable(std::shared_ptr<const Plan> plan, const ExecutableOptions& options);
   void check_inputs(const std::vector<TensorView>& inputs) const;
   void launch(Run& run, const std::vector<TensorView>& inputs, bool is_async, bool is_warmup);
+  Stats counters();
   void execute(Run& run, RunContext& context, const std::vector<TensorView>& inputs);
   void check_process() const;
   void note_repeat(const Run& run, const std::vector<TensorView>& inputs);
+  std::optional<bool> resolve_shapes(const std::vector<Shape>& shapes, uint64_t& spent_ns);
 
   const std::shared_ptr<const Plan> plan_;
   const ExecutableOptions options_;
@@ -123,6 +132,7 @@ class Executable : public std::enable_shared_from_this<Executable> {
   Repeat repeat_;
   Event repeat_event_;
   std::unique_ptr<Recorder> recorder_;
+  std::unique_ptr<Foresight> foresight_;  // last: its thread uses all of the above; set before the first run
 };
 
 }  // namespace asc

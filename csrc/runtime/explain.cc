@@ -74,6 +74,7 @@ std::string Executable::explain() {
   for (const std::string& reason : plan_->dynamic_reasons) out += "dynamic because " + reason + "\n";
   if (info.can_run_inline) out += "a synchronous run on an idle stream executes on the caller's thread\n";
   explain_level(*root_, "  ", out);
+  if (foresight_) out += foresight_->explain();
   return out;
 }
 

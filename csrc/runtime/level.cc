@@ -215,11 +215,15 @@ bool Level::is_due_after(SegmentState& state, uint64_t host_ns, RunCounters& cou
 }
 
 // What is resolved here counts as unchanged in the next run node by node, whose slots still fit the run before.
-std::shared_ptr<const Schedule> Level::make_schedule(size_t s, RunContext& run) {
+std::shared_ptr<const Schedule> Level::make_schedule(size_t s, RunContext& run, uint64_t& resolve_ns) {
   const uint64_t& resolved = resolver_.context().counters.resolved;
   const uint64_t before = resolved;
+  const uint64_t start = now_ticks();
   std::shared_ptr<const Schedule> schedule;
   try {
+    if (resolver_.context().use_memo)  // else building it would do so again
+      for (size_t n = 0; n < plan_->segments[s].nodes.size(); ++n) resolver_.resolve(s, n, run.recorder, run.run);
+    resolve_ns = ns_since(start);
     schedule = build_schedule(resolver_, s, run.recorder, run.run);
   } catch (...) {
     segments_[s].host->doubt_places();
@@ -233,7 +237,8 @@ std::shared_ptr<BoundSchedule> Level::keep_schedule(size_t s, RunContext& run) {
   SegmentState& state = segments_[s];
   const uint64_t start = now_ticks();
   StageTimer timer(run.recorder, Stage::kLoad, run.run, -1);
-  std::shared_ptr<const Schedule> schedule = make_schedule(s, run);
+  uint64_t resolve_ns = 0;
+  std::shared_ptr<const Schedule> schedule = make_schedule(s, run, resolve_ns);
   std::shared_ptr<BoundSchedule> kept;
   if (options_.mode == Mode::kHost)
     kept = std::make_shared<BoundSchedule>(std::move(schedule), *plan_, s);
@@ -241,7 +246,7 @@ std::shared_ptr<BoundSchedule> Level::keep_schedule(size_t s, RunContext& run) {
     kept = std::make_shared<LoadedSchedule>(std::move(schedule), *plan_, s, device_);
   state.schedules->insert(key_, kept, kept->bytes());
   const uint64_t price_ns = ns_since(start);
-  state.choice->note_price(price_ns);
+  state.choice->note_price(resolve_ns, price_ns - resolve_ns);
   ++run.counters->loads;
   run.counters->load_ns += price_ns;
   run.counters->arena_planned_bytes += kept->schedule().arena_bytes;

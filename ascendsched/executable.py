@@ -11,27 +11,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ascendsched.arrays import normalize, typed_results
-from ascendsched.errors import GraphError, PlanError
+from ascendsched.errors import GraphError, PlanError, UnsupportedError
 from ascendsched.graph import Graph
 from ascendsched.native import core as _core
 from ascendsched.options import Options, check_threads, default_threads, from_environment
+from ascendsched.packed import InputTypes, is_converted, is_kind, results_of
 from ascendsched.setup import Setup, SourceFile
+from ascendsched.tensor_info import TensorInfo, info_of
 
 if TYPE_CHECKING:
     from ascendsched.profile import Profile
     from ascendsched.tasks import Task
 
 Array = np.ndarray[Any, Any]
-
-
-@dataclass(frozen=True)
-class TensorInfo:
-    """Name, element type and shape of an input or output; in `shape` a str is a symbol, None an unknown dim."""
-
-    name: str
-    dtype: str
-    shape: tuple[int | str | None, ...] | None
 
 
 @dataclass(frozen=True)
@@ -101,7 +93,7 @@ class Run:
         """
         if timeout is not None and not isinstance(timeout, (int, float)):
             raise GraphError(f"[wait] timeout: {timeout!r}; expected seconds or None")
-        results = typed_results(self._core.wait(timeout), self._types)
+        results = results_of(self._core.wait(timeout), self._types)
         return dict(zip(self._core.output_names, results, strict=True))
 
 
@@ -111,13 +103,13 @@ class Binding:
     def __init__(self, core: _core.Binding, types: list[str]) -> None:
         self._core = core
         self._types = types
-        if "bfloat16" not in types:
+        if not is_converted(types):
             self.run = core.run  # type: ignore[method-assign]  # saves a call where a call is what counts
 
     def run(self) -> dict[str, Array]:
         """Reads the bound inputs as they are now; bound outputs are overwritten, others are fresh arrays."""
         results = self._core.run()
-        return dict(zip(results, typed_results(list(results.values()), self._types), strict=True))
+        return dict(zip(results, results_of(list(results.values()), self._types), strict=True))
 
 
 class Executable:
@@ -126,10 +118,10 @@ class Executable:
     def __init__(self, core: _core.Executable, setup: Setup) -> None:
         self._core = core
         self._setup = setup
-        self._inputs = [TensorInfo(*i) for i in core.inputs]
-        self._outputs = [TensorInfo(*o) for o in core.outputs]
+        self._inputs = [info_of(setup.kinds, *i) for i in core.inputs]
+        self._outputs = [info_of(setup.kinds, *o) for o in core.outputs]
         self._types = [o.dtype for o in self._outputs]
-        self._has_bfloat16 = "bfloat16" in self._types
+        self._is_converted = is_converted(self._types)
 
     @property
     def inputs(self) -> list[TensorInfo]:
@@ -164,14 +156,16 @@ class Executable:
                 raise GraphError("[run] pass all inputs in graph order or all by name, not both")
             results = list(self.run(kwargs).values())
         else:
-            results = typed_results(self._core.call(*args), self._types)
+            results = self._core.call(*args)
+            if self._is_converted:
+                results = results_of(results, self._types)
         return results[0] if len(results) == 1 else tuple(results)
 
     def run(self, feeds: Mapping[str, Any]) -> dict[str, Array]:
         """Runs the model on inputs by name; results by name, in fresh arrays."""
         results = self._core.run(feeds if type(feeds) is dict else _by_name("run", feeds))
-        if self._has_bfloat16:
-            return dict(zip(results, typed_results(list(results.values()), self._types), strict=True))
+        if self._is_converted:
+            return dict(zip(results, results_of(list(results.values()), self._types), strict=True))
         return results
 
     def run_async(self, feeds: Mapping[str, Any]) -> Run:
@@ -193,6 +187,11 @@ class Executable:
             Writeable C-contiguous arrays by name, overwritten by every run of this binding; they share memory with no
             input and with no other output. Results that are not bound come back as fresh arrays.
         """
+        for info in self._outputs if outputs else ():
+            if is_kind(info.dtype) and info.name in outputs:  # type: ignore[operator]  # not None here
+                raise UnsupportedError(
+                    f"[bind] output '{info.name}' is a {info.dtype}; only tensors of numbers are bound"
+                )
         core = self._core.bind(_by_name("bind", inputs), {} if outputs is None else _by_name("bind", outputs))
         return Binding(core, self._types)
 
@@ -352,13 +351,15 @@ def compile(
         threads, options = tuned.threads if threads is None else threads, tuned.options
     _check_names(device, mode, options)
     files: dict[Path, os.stat_result] = {}
+    kinds: dict[str, str] = {}
     if isinstance(model, Graph):
         graph = model.core
     else:
         from ascendsched.frontends import onnx as frontend
 
-        graph = frontend.load(model, files)
-    return build(graph, Setup(device, mode, threads, options, tuple(SourceFile.read(*file) for file in files.items())))
+        graph = frontend.load(model, files, kinds)
+    read = tuple(SourceFile.read(*file) for file in files.items())
+    return build(graph, Setup(device, mode, threads, options, read, kinds))
 
 
 def build(graph: _core.Graph, setup: Setup) -> Executable:
@@ -376,7 +377,7 @@ def build(graph: _core.Graph, setup: Setup) -> Executable:
         fuse=o.fuse,
         use_onednn=o.onednn,
         pipeline_workers=o.pipeline_workers,
-        normalize=normalize,
+        normalize=InputTypes(setup.kinds),
     )
     if o.buckets is None and not o.predict:
         return Executable(core, setup)

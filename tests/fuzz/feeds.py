@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ascendsched.executable import TensorInfo
+from ascendsched.tensor_info import TensorInfo
 
 HUGE = [2**31, 2**40, 2**62, 2**63 - 1, -(2**63), -(2**40)]
 

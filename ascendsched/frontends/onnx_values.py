@@ -28,6 +28,7 @@ _NAMES = {number: name for name, number in ONNX_TYPES.items()}
 _RESULTS = {
     "Equal": ("bool",),
     "OptionalHasElement": ("bool",),
+    "ascendsched::DropsNothing": ("bool",),
     "RegexFullMatch": ("bool",),
     "SequenceLength": ("int64",),
     "Shape": ("int64",),
@@ -42,7 +43,8 @@ _ALWAYS = frozenset(
     {
         "ConcatFromSequence", "Optional", "OptionalGetElement", "OptionalHasElement", "RegexFullMatch", "SequenceAt",
         "SequenceConstruct", "SequenceErase", "SequenceInsert", "SequenceLength", "SplitToSequence", "StringConcat",
-        "StringNormalizer", "StringSplit", "ai.onnx.ml::CategoryMapper", "ai.onnx.ml::LabelEncoder",
+        "StringNormalizer", "StringSplit", "ascendsched::DropsNothing",
+        "ai.onnx.ml::CategoryMapper", "ai.onnx.ml::LabelEncoder",
     }
 )  # fmt: skip
 VALUE_OPS = frozenset(OPERATORS)

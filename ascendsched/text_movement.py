@@ -65,7 +65,12 @@ def _gather(inputs: list[Any], attributes: Attributes) -> list[Any]:
 
 
 def _gather_elements(inputs: list[Any], attributes: Attributes) -> list[Any]:
-    return [np.take_along_axis(inputs[0], inputs[1], attributes.get("axis", 0))]
+    data, indices, axis = inputs[0], inputs[1], attributes.get("axis", 0)
+    if data.ndim != indices.ndim or not -data.ndim <= axis < data.ndim:
+        raise ValueError(f"axis {axis} of ranks {data.ndim} and {indices.ndim}")
+    places = list(np.indices(indices.shape, sparse=True))
+    places[axis] = indices
+    return [data[tuple(places)]]
 
 
 def _gather_nd(inputs: list[Any], attributes: Attributes) -> list[Any]:

@@ -41,7 +41,8 @@ def _string_concat(inputs: list[Any], attributes: Attributes) -> list[Any]:
 def _string_split(inputs: list[Any], attributes: Attributes) -> list[Any]:
     data, limit = inputs[0], attributes.get("maxsplit")
     delimiter = attributes.get("delimiter") or None
-    pieces = [text.split(delimiter, -1 if limit is None else limit) for text in data.ravel().tolist()]
+    # No text has no pieces, as in onnxruntime; the standard leaves it open.
+    pieces = [text.split(delimiter, -1 if limit is None else limit) if text else [] for text in data.ravel().tolist()]
     width = max(map(len, pieces), default=0)
     check_count([*data.shape, width])
     padded = [text for each in pieces for text in [*each, *[""] * (width - len(each))]]

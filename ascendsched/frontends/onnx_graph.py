@@ -259,6 +259,8 @@ class Scope:
         name = shared.unique_node_name(text(proto.name), op_type)
         where = f"[onnx] node '{name}' ({op})"
         is_foreign = op in OPERATORS and op not in shared.known_ops
+        if is_foreign and op in VALUE_OPS and any(self.kind(name) for name in proto.input if name):
+            is_foreign = False
         if not is_default and not is_foreign and op not in ADAPTERS and self._call_own(proto, op, name, where):
             return
         is_known = is_foreign or op in shared.known_ops or op in ADAPTERS or op == "Identity" or op in VALUE_OPS

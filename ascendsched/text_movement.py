@@ -97,7 +97,11 @@ def _slice(inputs: list[Any], attributes: Attributes) -> list[Any]:
     strides = _ints(steps) if steps is not None else [1] * len(starts)
     picks = [slice(None)] * data.ndim
     for axis, start, end, step in zip(places, starts, ends, strides, strict=True):
-        picks[axis] = slice(start, end, step)  # Python counts as ONNX does
+        dim = data.shape[axis]
+        if step > 0:
+            picks[axis] = slice(start, end, step)
+        else:  # backwards, ONNX brings a start before the first element to the first, Python to none
+            picks[axis] = slice(max(start, -dim), None if end < -dim else end, step)
     return [data[tuple(picks)]]
 
 

@@ -80,6 +80,7 @@ CASES = {
     "Size": ([], {}),
     "Slice": ([np.array([5, -1]), np.array([-9, -9]), np.array([0, 1]), np.array([-1, -2])], {}),
     "Split": ([np.array([1, 2])], {"axis": 1}),
+    "Compress": ([np.array([True, False, True])], {"axis": 1}),
     "Squeeze": ([], {}),
     "Tile": ([np.array([2, 1])], {}),
     "Transpose": ([], {"perm": [1, 0]}),
@@ -106,6 +107,18 @@ def test_operator_on_strings_is_that_of_onnxruntime(op):
     infos = [info(name, types.get(op, T.STRING if name == "y0" or op == "Split" else T.INT64)) for name in outputs]
     model = model_of([node(op, names, outputs, **attributes)], [info("x", T.STRING, ["n", 3])], infos, constants)
     check_like_onnxruntime(model, {"x": WORDS})
+
+
+@pytest.mark.parametrize("starts", [[-9, 0], [1, 9], [-1, -2]])
+@pytest.mark.parametrize("steps", [[1, 2], [-1, -2], [-(2**40), 2**40]])
+def test_strings_are_sliced_as_numbers_are(starts, steps):
+    constants = {"s": np.array(starts), "e": np.array([-(2**62), 2**62]), "a": np.array([0, -1]), "t": np.array(steps)}
+    outputs = []
+    for dtype, x in ((T.STRING, WORDS), (T.INT64, np.arange(6).reshape(2, 3))):
+        slice_ = node("Slice", ["x", *constants], ["y"])
+        outputs += run(model_of([slice_], [info("x", dtype, [2, 3])], [info("y", dtype)], constants), {"x": x})
+    words, numbers = outputs
+    assert words.tolist() == WORDS.ravel()[numbers].tolist()
 
 
 def test_numbers_become_text_and_text_becomes_numbers():

@@ -68,8 +68,10 @@ def value_call(node: NodeDef, kinds: list[str | None], ctx: AdapterContext) -> N
         Where the element type of a result is not known.
     """
     _check_inputs(node, kinds)
-    pairs = zip(_types(node, kinds, ctx), node.outputs, strict=False)
-    types = [_known(node, dtype, output, ctx) for dtype, output in pairs]
+    given = _types(node, kinds, ctx)
+    if len(node.outputs) > len(given):
+        raise GraphError(f"{node.where()}: {len(node.outputs)} outputs of {len(given)}; the file is damaged")
+    types = [_known(node, dtype, output, ctx) for dtype, output in zip(given, node.outputs, strict=False)]
     for output, dtype in zip(node.outputs, types, strict=True):
         if output and is_kind(dtype):
             ctx.set_kind(output, dtype)

@@ -207,6 +207,6 @@ def mutated(r: random.Random, feeds: dict[str, np.ndarray]) -> tuple[dict[Any, A
         with np.errstate(all="ignore"):
             try:
                 changed[name] = change(feeds[name])
-            except (ValueError, TypeError, IndexError, AttributeError):  # this array has no such form
+            except (ValueError, TypeError, IndexError, AttributeError, OverflowError):  # this array has no such form
                 return changed, False
     return changed, is_same

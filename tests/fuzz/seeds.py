@@ -188,15 +188,8 @@ def seed_models() -> tuple[onnx.ModelProto, ...]:
     from ascendsched.demo.decoder_weights import DecoderConfig
 
     config = DecoderConfig(vocab=11, d=8, layers=1, heads=2, kv_heads=1, ff=12, seed=0)
-    small = [
-        *_elementwise(),
-        *_shapes(),
-        *_networks(),
-        *_nested(),
-        *value_models(),
-        growing_decoder(config),
-        fixed_decoder(config, 5),
-    ]
+    decoders = [growing_decoder(config), fixed_decoder(config, 5)]
+    small = [*_elementwise(), *_shapes(), *_networks(), *_nested(), *decoders, *value_models()]
     return tuple(small)
 
 

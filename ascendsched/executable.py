@@ -15,7 +15,7 @@ from ascendsched.errors import GraphError, PlanError, UnsupportedError
 from ascendsched.graph import Graph
 from ascendsched.native import core as _core
 from ascendsched.options import Options, check_threads, default_threads, from_environment
-from ascendsched.packed import InputTypes, is_converted, is_kind, results_of
+from ascendsched.packed import InputTypes, is_converted, is_kind, named_results, results_of
 from ascendsched.setup import Setup, SourceFile
 from ascendsched.tensor_info import TensorInfo, info_of
 
@@ -100,16 +100,15 @@ class Run:
 class Binding:
     """Fixed input and output buffers, from `Executable.bind`: repeated runs without conversion or copies."""
 
-    def __init__(self, core: _core.Binding, types: list[str]) -> None:
+    def __init__(self, core: _core.Binding, types: dict[str, str]) -> None:
         self._core = core
         self._types = types
-        if not is_converted(types):
+        if not is_converted(list(types.values())):
             self.run = core.run  # type: ignore[method-assign]  # saves a call where a call is what counts
 
     def run(self) -> dict[str, Array]:
         """Reads the bound inputs as they are now; bound outputs are overwritten, others are fresh arrays."""
-        results = self._core.run()
-        return dict(zip(results, results_of(list(results.values()), self._types), strict=True))
+        return named_results(self._core.run(), self._types)
 
 
 class Executable:
@@ -121,6 +120,7 @@ class Executable:
         self._inputs = [info_of(setup.kinds, *i) for i in core.inputs]
         self._outputs = [info_of(setup.kinds, *o) for o in core.outputs]
         self._types = [o.dtype for o in self._outputs]
+        self._types_by_name = {o.name: o.dtype for o in self._outputs}
         self._is_converted = is_converted(self._types)
 
     @property
@@ -164,9 +164,7 @@ class Executable:
     def run(self, feeds: Mapping[str, Any]) -> dict[str, Array]:
         """Runs the model on inputs by name; results by name, in fresh arrays."""
         results = self._core.run(feeds if type(feeds) is dict else _by_name("run", feeds))
-        if self._is_converted:
-            return dict(zip(results, results_of(list(results.values()), self._types), strict=True))
-        return results
+        return named_results(results, self._types_by_name) if self._is_converted else results
 
     def run_async(self, feeds: Mapping[str, Any]) -> Run:
         """Launches a run and returns; `Run.wait` has the results. Do not change the inputs before it completes.
@@ -193,7 +191,7 @@ class Executable:
                     f"[bind] output '{info.name}' is a {info.dtype}; only tensors of numbers are bound"
                 )
         core = self._core.bind(_by_name("bind", inputs), {} if outputs is None else _by_name("bind", outputs))
-        return Binding(core, self._types)
+        return Binding(core, self._types_by_name)
 
     def warmup(self, shapes: Iterable[Mapping[str, Sequence[int]]], values: Mapping[str, Any] | None = None) -> None:
         """Makes the executable ready for runs of the given shapes, so that their first run is as fast as the next ones.

@@ -222,6 +222,11 @@ def results_of(results: list[Array], types: list[str]) -> list[Any]:
     return [_result(array) if is_kind(kind) else array for array, kind in zip(typed, types, strict=True)]
 
 
+def named_results(results: dict[str, Array], types: dict[str, str]) -> dict[str, Any]:
+    """Return what `results_of` does for results by name; an output that the model lists twice is there once."""
+    return dict(zip(results, results_of(list(results.values()), [types[name] for name in results]), strict=True))
+
+
 def _result(packed: Array) -> Value:
     try:
         value = unpack(packed)

@@ -116,7 +116,7 @@ def _split(inputs: list[Any], attributes: Attributes) -> list[Any]:
     else:
         pieces = _ints(sizes)
         if any(piece < 0 for piece in pieces) or sum(pieces) != dim:
-            raise ValueError(f"pieces {pieces} of an axis of {dim}")
+            raise ValueError(f"{len(pieces)} pieces of an axis of {dim}, together {sum(pieces)}")
         ends = np.cumsum(pieces)[:-1].tolist()
     return list(np.split(data, ends, axis))
 

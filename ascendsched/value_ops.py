@@ -65,12 +65,16 @@ def _result(value: Value, wanted: str) -> Array:
 # Sequences
 
 
+def _shown(array: Array) -> str:
+    return str(array.ravel()[:8].tolist()) if array.size != 1 else str(array.ravel()[0])
+
+
 def _position(inputs: list[Any], index: int, count: int, default: int) -> int:
     if len(inputs) <= index or inputs[index] is None:
         return default
     position = int(inputs[index].reshape(-1)[0]) if inputs[index].size == 1 else count + 1
     if not -count <= position <= count:
-        raise ValueError(f"position {inputs[index].tolist()} in a sequence of {count}")
+        raise ValueError(f"position {_shown(inputs[index])} in a sequence of {count}")
     return position + count if position < 0 else position
 
 
@@ -130,7 +134,7 @@ def _split(inputs: list[Any], attributes: Attributes) -> list[Value]:
         ends = list(range(size, dim, size))
     else:
         if (sizes < 0).any() or int(sizes.sum()) != dim:
-            raise ValueError(f"pieces of {sizes.tolist()} of an axis of {dim}")
+            raise ValueError(f"pieces of {_shown(sizes)} of an axis of {dim}")
         ends = np.cumsum(sizes)[:-1].tolist()
     parts = np.split(data, ends, axis) if dim else []
     if sizes is None and not attributes.get("keepdims", 1):

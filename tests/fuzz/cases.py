@@ -103,7 +103,9 @@ def digest(results: dict[str, np.ndarray]) -> list[Any]:
 
 
 def _hash(array: np.ndarray) -> int:
-    return hash(repr(array.tolist())) if array.dtype.kind == "O" else hash(np.ascontiguousarray(array).tobytes())
+    if array.dtype.kind == "O":
+        return hash(repr(array.ravel().tolist()))
+    return hash(np.ascontiguousarray(array).tobytes())
 
 
 def check_message(error: asc.AscendSchedError) -> None:

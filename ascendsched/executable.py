@@ -357,11 +357,12 @@ def compile(
 
         graph = frontend.load(model, files, kinds)
     read = tuple(SourceFile.read(*file) for file in files.items())
-    return build(graph, Setup(device, mode, threads, options, read, kinds))
+    setup = Setup(device, mode, threads, options, read, kinds)
+    return build(graph, setup, keep_graph=isinstance(model, Graph))
 
 
-def build(graph: _core.Graph, setup: Setup) -> Executable:
-    """Compiles a graph as `setup` says."""
+def build(graph: _core.Graph, setup: Setup, *, keep_graph: bool = False) -> Executable:
+    """Compiles a graph as `setup` says. Unless it is to be kept, it is empty afterwards."""
     o = setup.options if setup.options is not None else from_environment()
     core = _core.compile(
         graph,
@@ -376,6 +377,7 @@ def build(graph: _core.Graph, setup: Setup) -> Executable:
         use_onednn=o.onednn,
         pipeline_workers=o.pipeline_workers,
         normalize=InputTypes(setup.kinds),
+        keep_graph=keep_graph,
     )
     if o.buckets is None and not o.predict:
         return Executable(core, setup)

@@ -5,10 +5,13 @@ from __future__ import annotations
 import numpy as np
 import onnx
 import pytest
+from click.testing import CliRunner
 from onnx import TensorProto as T
 from onnx import helper as h
 
 import ascendsched as asc
+from ascendsched.bench.difference import compare
+from ascendsched.cli import main
 from tests.unit import onnx_models
 
 ort = pytest.importorskip("onnxruntime", reason="onnxruntime is the reference here")
@@ -332,3 +335,30 @@ def test_values_read_ahead_of_their_node_are_refused():
     nodes = [node("Shape", ["s"], ["y"]), node("StringConcat", ["x", "x"], ["s"])]
     with pytest.raises(asc.AscendSchedError):
         asc.compile(model_of(nodes, [info("x", T.STRING, [1])], [info("y", T.INT64)]))
+
+
+def test_an_output_that_is_listed_twice_is_there_once():
+    model = model_of([node("Optional", ["x"], ["y"])], [info("x", T.FLOAT, [1])], [optional("y"), optional("y")])
+    exe = asc.compile(model, threads=1)
+    x = np.ones(1, F)
+    assert exe.run({"x": x})["y"].tolist() == exe.bind({"x": x}).run()["y"].tolist() == [1]
+    assert len(exe(x)) == 2
+
+
+def test_results_of_any_kind_are_compared_and_described():
+    words, list_ = text("a", "b"), [np.ones(2, F), np.zeros(1, F)]
+    assert compare({"w": words, "l": list_, "n": None}, {"w": words, "l": list_, "n": None}).max_error == 0
+    for wrong in ({"w": text("a", "c")}, {"l": list_[:1]}, {"l": None}, {"n": []}):
+        right = {name: {"w": words, "l": list_, "n": None}[name] for name in wrong}
+        assert compare(wrong, right).is_wrong
+    assert not compare({"l": [np.full(2, 1.0001, F)]}, {"l": [np.ones(2, F)]}).is_wrong
+
+
+def test_the_command_line_runs_a_model_of_sequences(tmp_path):
+    onnx.save(dynamic_sequence_model(), tmp_path / "m.onnx")
+    done = CliRunner().invoke(main, ["run", str(tmp_path / "m.onnx"), "--json"])
+    assert (done.exit_code, '"sequence"' in done.output) == (0, True)
+    onnx.save(tokens_model(), tmp_path / "t.onnx")
+    refused = CliRunner().invoke(main, ["run", str(tmp_path / "t.onnx")])
+    assert refused.exit_code != 0
+    assert "there is no random string" in str(refused.output) + str(refused.exception)

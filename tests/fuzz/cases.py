@@ -52,12 +52,15 @@ def run_model_case(seed: int, index: int) -> str:
     """Compiles and runs one mutated model in both modes."""
     r, model = source("model", seed, index)
     broken = model_of(r, model)
-    options = options_of("model", seed, index)
+    return run_model(broken, options_of("model", seed, index), 1 + index % 2, r.randrange(2**32))
+
+
+def run_model(model: onnx.ModelProto | bytes, options: asc.Options, threads: int, feed_seed: int) -> str:
+    """Compiles and runs a model in both modes, on feeds that fit and odd ones."""
     outcomes = []
-    feed_seed = r.randrange(2**32)
     for mode in MODES:
         try:
-            exe = asc.compile(broken, mode=mode, threads=1 + index % 2, options=options)
+            exe = asc.compile(model, mode=mode, threads=threads, options=options)
         except asc.AscendSchedError as e:
             outcomes.append(f"compile {type(e).__name__}")
             check_message(e)

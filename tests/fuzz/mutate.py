@@ -16,6 +16,8 @@ HUGE = [2**32, 2**40, -(2**40), 2**56, 2**62, 2**63 - 1, -(2**63), -(2**63) + 1,
 REALS = [0.0, -0.0, 1.0, -1.0, 0.5, 1e-30, 1e30, 3.4e38, float("inf"), float("-inf"), float("nan"), 2.5, 1e10]
 TYPES = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 20, 21, 22, 23, 99, -1]
 DTYPES = [1, 2, 3, 4, 5, 6, 7, 9, 10, 11, 12, 13, 16]
+VALUE_OPS = ["Optional", "OptionalHasElement", "OptionalGetElement", "SequenceConstruct", "SequenceAt", "StringConcat"]
+VALUE_OPS += ["SequenceInsert", "SequenceErase", "SequenceLength", "SplitToSequence", "ConcatFromSequence"]
 TEXTS = ["", "x", "NOTSET", "VALID", "SAME_LOWER", "reflect", "edge", "wrap", "constant", "add", "mul", "RIGHT"]
 TEXTS += ["reverse", "bidirectional", "linear", "cubic", "nearest", "asymmetric", "align_corners", "DCR", "\u00e9" * 9]
 
@@ -274,7 +276,8 @@ def op_type(r: random.Random, m: onnx.ModelProto) -> None:
 
     n = _node(r, m)
     if n is not None:
-        n.op_type = r.choice([*_core.op_names(), "Resize", "Einsum", "NoSuchOp", "Constant", "If", "Loop", "Scan"])
+        others = ["Resize", "Einsum", "NoSuchOp", "Constant", "If", "Loop", "Scan"]
+        n.op_type = r.choice([*_core.op_names(), *VALUE_OPS, *others])
 
 
 def op_added(r: random.Random, m: onnx.ModelProto) -> None:
@@ -284,7 +287,7 @@ def op_added(r: random.Random, m: onnx.ModelProto) -> None:
     values = [name for name in _names(m.graph) if name]
     count = r.choice([1, 1, 1, 2, 2, 3])
     node = m.graph.node.add()
-    node.op_type = r.choice(_core.op_names())
+    node.op_type = r.choice(_core.op_names() if r.random() < 0.7 else VALUE_OPS)
     node.name = f"added{len(m.graph.node)}"
     node.input.extend(r.choice(values) for _ in range(count))
     node.output.append(f"{node.name}_out")
@@ -339,10 +342,55 @@ def body_swap(r: random.Random, m: onnx.ModelProto) -> None:
             n.attribute.append(onnx.helper.make_attribute(r.choice(["body", "then_branch", "else_branch"]), bodies[0]))
 
 
+def input_kind(r: random.Random, m: onnx.ModelProto) -> None:
+    """An input becomes text, a sequence or an optional, or of them a tensor."""
+    values = [v for g in graphs(m.graph) for v in [*g.input, *g.output]]
+    if not values:
+        return
+    kind = r.choice(values).type
+    tensor = onnx.TypeProto()
+    tensor.tensor_type.elem_type = r.choice([onnx.TensorProto.STRING, onnx.TensorProto.FLOAT, r.choice(TYPES)])
+    made = onnx.TypeProto()
+    what = r.randrange(5)
+    if what == 0:
+        made.CopyFrom(tensor)
+    elif what == 1:
+        made.sequence_type.elem_type.CopyFrom(tensor)
+    elif what == 2:
+        made.optional_type.elem_type.CopyFrom(tensor)
+    elif what == 3:
+        made.optional_type.elem_type.sequence_type.elem_type.CopyFrom(tensor)
+    else:
+        made.map_type.key_type = onnx.TensorProto.INT64
+        made.map_type.value_type.CopyFrom(tensor)
+    kind.CopyFrom(made)
+
+
+def nesting(r: random.Random, m: onnx.ModelProto) -> None:
+    """A node moves into branches in branches, up to deeper than a file can hold."""
+    g = _graph(r, m)
+    if not g.node:
+        return
+    place = r.randrange(len(g.node))
+    condition = onnx.helper.make_tensor("nested_if", onnx.TensorProto.BOOL, [], [r.random() < 0.5])
+    if all(t.name != condition.name for t in m.graph.initializer):
+        m.graph.initializer.append(condition)
+    node = g.node[place]
+    outputs = [onnx.helper.make_empty_tensor_value_info(name) for name in node.output]
+    for _ in range(r.choice([1, 3, 12, 30, 60])):
+        body = onnx.helper.make_graph([node], "nested", [], outputs)
+        names = [value.name for value in outputs]
+        node = onnx.helper.make_node("If", ["nested_if"], names, then_branch=body, else_branch=body)
+        if node.ByteSize() > 1 << 18:  # both branches hold all that is below
+            break
+    g.node[place].CopyFrom(node)
+
+
 MUTATORS: list[tuple[int, Mutator]] = [
     (8, attribute_value), (1, attribute_kind), (4, attribute_new), (8, initializer_values), (1, initializer_fields),
     (2, initializer_cast), (5, initializer_to_input), (3, input_type), (3, edge), (1, output_count), (1, op_type),
     (3, op_added), (1, node_list), (1, io_list), (1, opset), (1, body_swap), (4, retype), (4, input_sizes),
+    (1, input_kind), (1, nesting),
 ]  # fmt: skip
 # What mostly leaves a model valid: these cases reach the kernels.
 GENTLE: list[tuple[int, Mutator]] = [

@@ -9,7 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
+from onnx import TensorProto
+from onnx import helper as h
+from onnx import numpy_helper as nh
 
+import ascendsched as asc
 from tests.unit.test_properties import FLOATS, PROFILE, SHAPES, check, run
 
 SPECIAL = [np.nan, np.inf, -np.inf, 0.0, -0.0, 1e-40, 3e38, -3e38, 88.8, -103.9]
@@ -70,6 +74,24 @@ def test_no_axes_mean_all_or_none(data):
     check(run("ReduceSum", {"x": x}, none, noop_with_empty_axes=1), x)
     check(run("ReduceSum", {"x": x}, none, keepdims=0), np.asarray(x.sum(), np.float32), 1e-4)
     check(run("ReduceSum", {"x": x}, keepdims=1), np.asarray(x.sum(keepdims=True), np.float32), 1e-4)
+
+
+@pytest.mark.parametrize("shape", [(0, 3, 2), (2, 3, 0), (2, 3, 2)])
+@pytest.mark.parametrize("axes", [(0,), (0, 2), (2,), (0, 1, 2)])
+def test_a_sum_of_squares_that_runs_as_one_task_may_be_one_of_nothing(shape, axes):
+    nodes = [
+        h.make_node("Sub", ["x", "m"], ["d"]),
+        h.make_node("Mul", ["d", "d"], ["q"]),
+        h.make_node("ReduceSum", ["q", "a"], ["y"], keepdims=0),
+    ]
+    infos = [h.make_tensor_value_info("x", TensorProto.FLOAT, [None] * 3)]
+    constants = [nh.from_array(np.ones((1, 3, 1), np.float32), "m"), nh.from_array(np.array(axes), "a")]
+    graph = h.make_graph(nodes, "g", infos, [h.make_empty_tensor_value_info("y")], constants)
+    model = h.make_model(graph, opset_imports=[h.make_opsetid("", 21)], ir_version=10)
+    x = np.full(shape, 3, np.float32)
+    for threads in (1, 2):
+        (got,) = asc.compile(model, threads=threads).run({"x": x}).values()
+        check(got, np.asarray(((x - 1) ** 2).sum(axis=axes), np.float32))
 
 
 @PROFILE

@@ -362,3 +362,22 @@ def test_the_command_line_runs_a_model_of_sequences(tmp_path):
     refused = CliRunner().invoke(main, ["run", str(tmp_path / "t.onnx")])
     assert refused.exit_code != 0
     assert "there is no random string" in str(refused.output) + str(refused.exception)
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        ({"dims": [7]}, r"3 strings for dimensions \[7\]"),
+        ({"dims": [-3]}, r"3 strings for dimensions \[-3\]"),
+        ({"string_data": [b"a", b"b", b"\xff"]}, "can't decode byte"),
+    ],
+)
+def test_constants_of_text_that_cannot_be_right_are_refused(damage, message):
+    model = model_of([node("StringConcat", ["x", "w"], ["y"])], [info("x", T.STRING, [3])], [info("y", T.STRING)])
+    tensor = h.make_tensor("w", T.STRING, [3], [b"a", b"b", b"c"])
+    for field, values in damage.items():
+        tensor.ClearField(field)
+        getattr(tensor, field).extend(values)
+    model.graph.initializer.append(tensor)
+    with pytest.raises(asc.GraphError, match=rf"^\[onnx\] initializer 'w': .*{message}.*damaged"):
+        asc.compile(model)

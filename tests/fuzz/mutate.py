@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import numpy as np
 import onnx
 from onnx import numpy_helper as nh
+
+from tests.fuzz.mutate_structure import TYPES, graphs, input_kind, nesting
 
 Mutator = Callable[[random.Random, onnx.ModelProto], None]
 
 NUMBERS = [0, 1, -1, 2, 3, -2, 4, 7, 8, 16, 63, 64, 65, 127, 255, 1000, -9, 2**16, -(2**16), 2**30, 2**31, -(2**31)]
 HUGE = [2**32, 2**40, -(2**40), 2**56, 2**62, 2**63 - 1, -(2**63), -(2**63) + 1, 2**31 - 1]
 REALS = [0.0, -0.0, 1.0, -1.0, 0.5, 1e-30, 1e30, 3.4e38, float("inf"), float("-inf"), float("nan"), 2.5, 1e10]
-TYPES = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 20, 21, 22, 23, 99, -1]
 DTYPES = [1, 2, 3, 4, 5, 6, 7, 9, 10, 11, 12, 13, 16]
 VALUE_OPS = ["Optional", "OptionalHasElement", "OptionalGetElement", "SequenceConstruct", "SequenceAt", "StringConcat"]
 VALUE_OPS += ["SequenceInsert", "SequenceErase", "SequenceLength", "SplitToSequence", "ConcatFromSequence"]
@@ -24,15 +25,6 @@ TEXTS += ["reverse", "bidirectional", "linear", "cubic", "nearest", "asymmetric"
 
 def number(r: random.Random) -> int:
     return r.choice(HUGE) if r.random() < 0.25 else r.choice(NUMBERS)
-
-
-def graphs(graph: onnx.GraphProto) -> Iterator[onnx.GraphProto]:
-    """The graph and every body in it."""
-    yield graph
-    for node in graph.node:
-        for attribute in node.attribute:
-            if attribute.type == onnx.AttributeProto.GRAPH:
-                yield from graphs(attribute.g)
 
 
 def _graph(r: random.Random, m: onnx.ModelProto) -> onnx.GraphProto:
@@ -340,50 +332,6 @@ def body_swap(r: random.Random, m: onnx.ModelProto) -> None:
         n = _node(r, m)
         if n is not None:
             n.attribute.append(onnx.helper.make_attribute(r.choice(["body", "then_branch", "else_branch"]), bodies[0]))
-
-
-def input_kind(r: random.Random, m: onnx.ModelProto) -> None:
-    """An input becomes text, a sequence or an optional, or of them a tensor."""
-    values = [v for g in graphs(m.graph) for v in [*g.input, *g.output]]
-    if not values:
-        return
-    kind = r.choice(values).type
-    tensor = onnx.TypeProto()
-    tensor.tensor_type.elem_type = r.choice([onnx.TensorProto.STRING, onnx.TensorProto.FLOAT, r.choice(TYPES)])
-    made = onnx.TypeProto()
-    what = r.randrange(5)
-    if what == 0:
-        made.CopyFrom(tensor)
-    elif what == 1:
-        made.sequence_type.elem_type.CopyFrom(tensor)
-    elif what == 2:
-        made.optional_type.elem_type.CopyFrom(tensor)
-    elif what == 3:
-        made.optional_type.elem_type.sequence_type.elem_type.CopyFrom(tensor)
-    else:
-        made.map_type.key_type = onnx.TensorProto.INT64
-        made.map_type.value_type.CopyFrom(tensor)
-    kind.CopyFrom(made)
-
-
-def nesting(r: random.Random, m: onnx.ModelProto) -> None:
-    """A node moves into branches in branches, up to deeper than a file can hold."""
-    g = _graph(r, m)
-    if not g.node:
-        return
-    place = r.randrange(len(g.node))
-    condition = onnx.helper.make_tensor("nested_if", onnx.TensorProto.BOOL, [], [r.random() < 0.5])
-    if all(t.name != condition.name for t in m.graph.initializer):
-        m.graph.initializer.append(condition)
-    node = g.node[place]
-    outputs = [onnx.helper.make_empty_tensor_value_info(name) for name in node.output]
-    for _ in range(r.choice([1, 3, 12, 30, 60])):
-        body = onnx.helper.make_graph([node], "nested", [], outputs)
-        names = [value.name for value in outputs]
-        node = onnx.helper.make_node("If", ["nested_if"], names, then_branch=body, else_branch=body)
-        if node.ByteSize() > 1 << 18:  # both branches hold all that is below
-            break
-    g.node[place].CopyFrom(node)
 
 
 MUTATORS: list[tuple[int, Mutator]] = [

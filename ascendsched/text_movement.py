@@ -11,7 +11,7 @@ import numpy as np
 Attributes = dict[str, Any]
 Function = Callable[[list[Any], Attributes], list[Any]]
 
-_MAX_ELEMENTS = 1 << 24  # of one tensor
+_MAX_ELEMENTS = 1 << 20  # of one tensor that an operator makes larger: each is a Python object
 
 
 def _ints(value: Any) -> list[int]:

@@ -11,28 +11,20 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ascendsched.arrays import normalize, typed_results
-from ascendsched.errors import GraphError, PlanError
+from ascendsched.errors import GraphError, PlanError, UnsupportedError
 from ascendsched.graph import Graph
 from ascendsched.native import core as _core
 from ascendsched.options import MAX_WORKERS, Options, check_threads, default_threads, from_environment
+from ascendsched.packed import InputTypes, is_converted, is_kind, named_results, results_of
 from ascendsched.runs import Binding, Run
 from ascendsched.setup import Setup, SourceFile
+from ascendsched.tensor_info import TensorInfo, info_of
 
 if TYPE_CHECKING:
     from ascendsched.profile import Profile
     from ascendsched.tasks import Task
 
 Array = np.ndarray[Any, Any]
-
-
-@dataclass(frozen=True)
-class TensorInfo:
-    """Name, element type and shape of an input or output; in `shape` a str is a symbol, None an unknown dim."""
-
-    name: str
-    dtype: str
-    shape: tuple[int | str | None, ...] | None
 
 
 @dataclass(frozen=True)
@@ -65,10 +57,11 @@ class Executable:
     def __init__(self, core: _core.Executable, setup: Setup) -> None:
         self._core = core
         self._setup = setup
-        self._inputs = [TensorInfo(*i) for i in core.inputs]
-        self._outputs = [TensorInfo(*o) for o in core.outputs]
+        self._inputs = [info_of(setup.kinds, *i) for i in core.inputs]
+        self._outputs = [info_of(setup.kinds, *o) for o in core.outputs]
         self._types = [o.dtype for o in self._outputs]
-        self._has_bfloat16 = "bfloat16" in self._types
+        self._types_by_name = {o.name: o.dtype for o in self._outputs}
+        self._is_converted = is_converted(self._types)
 
     @property
     def inputs(self) -> list[TensorInfo]:
@@ -103,15 +96,15 @@ class Executable:
                 raise GraphError("[run] pass all inputs in graph order or all by name, not both")
             results = list(self.run(kwargs).values())
         else:
-            results = typed_results(self._core.call(*args), self._types)
+            results = self._core.call(*args)
+            if self._is_converted:
+                results = results_of(results, self._types)
         return results[0] if len(results) == 1 else tuple(results)
 
     def run(self, feeds: Mapping[str, Any]) -> dict[str, Array]:
         """Runs the model on inputs by name; results by name, in fresh arrays."""
         results = self._core.run(feeds if type(feeds) is dict else _by_name("run", feeds))
-        if self._has_bfloat16:
-            return dict(zip(results, typed_results(list(results.values()), self._types), strict=True))
-        return results
+        return named_results(results, self._types_by_name) if self._is_converted else results
 
     def run_async(self, feeds: Mapping[str, Any]) -> Run:
         """Launches a run and returns; `Run.wait` has the results. Do not change the inputs before it completes.
@@ -132,8 +125,13 @@ class Executable:
             Writeable C-contiguous arrays by name, overwritten by every run of this binding; they share memory with no
             input and with no other output. Results that are not bound come back as fresh arrays.
         """
+        for info in self._outputs if outputs else ():
+            if is_kind(info.dtype) and info.name in outputs:  # type: ignore[operator]  # not None here
+                raise UnsupportedError(
+                    f"[bind] output '{info.name}' is a {info.dtype}; only tensors of numbers are bound"
+                )
         core = self._core.bind(_by_name("bind", inputs), {} if outputs is None else _by_name("bind", outputs))
-        return Binding(core, self._types)
+        return Binding(core, self._types_by_name)
 
     def warmup(self, shapes: Iterable[Mapping[str, Sequence[int]]], values: Mapping[str, Any] | None = None) -> None:
         """Makes the executable ready for runs of the given shapes, so that their first run is as fast as the next ones.
@@ -300,13 +298,15 @@ def compile(
         threads, options = tuned.threads if threads is None else threads, tuned.options
     _check_names(device, mode, options)
     files: dict[Path, os.stat_result] = {}
+    kinds: dict[str, str] = {}
     if isinstance(model, Graph):
         graph = model.core
     else:
         from ascendsched.frontends import onnx as frontend
 
-        graph = frontend.load(model, files)
-    setup = Setup(device, mode, threads, options, tuple(SourceFile.read(*file) for file in files.items()))
+        graph = frontend.load(model, files, kinds)
+    read = tuple(SourceFile.read(*file) for file in files.items())
+    setup = Setup(device, mode, threads, options, read, kinds)
     return build(graph, setup, keep_graph=isinstance(model, Graph))
 
 
@@ -325,7 +325,7 @@ def build(graph: _core.Graph, setup: Setup, *, keep_graph: bool = False) -> Exec
         fuse=o.fuse,
         use_onednn=o.onednn,
         pipeline_workers=o.pipeline_workers,
-        normalize=normalize,
+        normalize=InputTypes(setup.kinds),
         keep_graph=keep_graph,
     )
     if o.predict:

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from ascendsched.arrays import typed_results
 from ascendsched.errors import GraphError
 from ascendsched.native import core as _core
+from ascendsched.packed import is_converted, named_results, results_of
 
 Array = np.ndarray[Any, Any]
 
@@ -56,20 +56,19 @@ class Run:
         """
         if timeout is not None and not isinstance(timeout, (int, float)):
             raise GraphError(f"[wait] timeout: {timeout!r}; expected seconds or None")
-        results = typed_results(self._core.wait(timeout), self._types)
+        results = results_of(self._core.wait(timeout), self._types)
         return dict(zip(self._core.output_names, results, strict=True))
 
 
 class Binding:
     """Fixed input and output buffers, from `Executable.bind`: repeated runs without conversion or copies."""
 
-    def __init__(self, core: _core.Binding, types: list[str]) -> None:
+    def __init__(self, core: _core.Binding, types: dict[str, str]) -> None:
         self._core = core
         self._types = types
-        if "bfloat16" not in types:
+        if not is_converted(list(types.values())):
             self.run = core.run  # type: ignore[method-assign]  # saves a call where a call is what counts
 
     def run(self) -> dict[str, Array]:
         """Reads the bound inputs as they are now; bound outputs are overwritten, others are fresh arrays."""
-        results = self._core.run()
-        return dict(zip(results, typed_results(list(results.values()), self._types), strict=True))
+        return named_results(self._core.run(), self._types)

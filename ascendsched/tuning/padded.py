@@ -11,6 +11,7 @@ from ascendsched.arrays import normalize
 from ascendsched.errors import AscendSchedError, GraphError
 from ascendsched.executable import Executable
 from ascendsched.native import core as _core
+from ascendsched.packed import is_kind
 from ascendsched.runs import Binding, Run
 from ascendsched.setup import Setup
 from ascendsched.tuning.buckets import Buckets
@@ -72,7 +73,7 @@ class PaddedExecutable(Executable):
 
     def bind(self, inputs: Mapping[str, Any], outputs: Mapping[str, Array] | None = None) -> Binding:
         """As `Executable.bind`; each run copies its inputs to be padded, and its results to be cut."""
-        types = {info.name: info.dtype for info in self.inputs}
+        types = {info.name: info.dtype for info in self.inputs if not is_kind(info.dtype)}
         # In place, or copied once: what each run reads, padded or not.
         read = {n: normalize(n, types[n], a) if n in types else a for n, a in _checked("bind", inputs).items()}
         exact = super().bind(read, outputs)

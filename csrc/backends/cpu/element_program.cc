@@ -137,6 +137,7 @@ void ElementProgram::run_step(const Step& s, const void* const* registers, void*
 
 void ElementProgram::run(const char* const* rows, char* y) const {
   const auto count = static_cast<int64_t>(row_count_), size = static_cast<int64_t>(row_size_);
+  if (count == 0 || size == 0) return;  // before a reduction that has a result all the same
   if (threads_ == 1) return run_part(rows, y, {0, count}, {0, size});
   const bool by_rows = row_count_ > 1;
   const int64_t parts = 2 * threads_;

@@ -329,6 +329,7 @@ void Executable::resize_caches(size_t tiling_bytes, size_t schedule_bytes) {
   tilings_.resize(tiling_bytes);
   root_->resize_schedule_cache(schedule_bytes);
   repeat_.forget();
+  if (foresight_) foresight_->try_again();
 }
 
 void Executable::resize_workers(int workers) {

@@ -47,6 +47,11 @@ void Foresight::end_run(const std::vector<TensorView>& inputs, bool had_schedule
   if (foreseen && may_resolve(forecast_.next())) ask_for(*foreseen);
 }
 
+void Foresight::try_again() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  is_possible_ = true;
+}
+
 // Counts what was resolved ahead as used, or as wasted where it has waited for too long.
 void Foresight::settle(uint64_t symbol) {
   if (outstanding_.empty()) return;

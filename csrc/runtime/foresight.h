@@ -42,6 +42,9 @@ class Foresight {
   void begin_run();
   void end_run(const std::vector<TensorView>& inputs, bool had_schedule);
 
+  // Any thread. What could not be resolved ahead is tried again: the caches have other bounds now.
+  void try_again();
+
   // Any thread. Waits until all that was asked for is resolved; false: the time is up.
   bool wait_idle(int64_t timeout_ns);
   // Any thread. Counters since the start; those of the forecast, since the ranks of inputs changed last.

@@ -183,6 +183,18 @@ def test_what_was_dropped_is_resolved_ahead_again() -> None:
     assert exe.stats()["ahead_resolved"] > before
 
 
+def test_prediction_goes_on_when_the_schedule_cache_is_on_again() -> None:
+    exe = predicting()
+    run_all(exe, range(1, 21))
+    exe.resize_caches(1 << 20, 0)
+    run_all(exe, range(21, 41))
+    assert "prediction is off: " in exe.explain()
+    exe.resize_caches(1 << 20, 1 << 20)
+    before = exe.stats()["ahead_used"]
+    run_all(exe, range(41, 61))
+    assert exe.stats()["ahead_used"] >= before + 15
+
+
 def test_prediction_is_off_where_contents_decide() -> None:
     exe = predicting(models.branches())
     for n in range(1, 30):

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
+import sys
 from typing import Any
 
 import numpy as np
 
 from ascendsched.element_types import ONNX_TYPES
 from ascendsched.errors import AscendSchedError, GraphError, OutOfMemoryError
+from ascendsched.options import default_memory_limit
 
 _DLPACK_CPU = (1, 3, 11)  # kDLCPU, kDLCUDAHost, kDLROCMHost
 
@@ -114,9 +117,16 @@ def random_array(random: np.random.Generator, dtype: str, shape: tuple[int, ...]
     ------
     GraphError
         For strings, sequences and optionals.
+    OutOfMemoryError
+        Where drawing the numbers takes more memory than there is.
     """
     if dtype not in ONNX_TYPES:
         raise GraphError(f"[inputs] there is no random {dtype}; give that input a value")
+    drawn, limit = 8 * math.prod(shape), default_memory_limit() or sys.maxsize
+    if drawn > limit:
+        raise OutOfMemoryError(
+            f"[inputs] random {dtype} of shape {shape}: takes {drawn} bytes of {limit}; give smaller shapes"
+        )
     if dtype == "bool":
         return random.integers(0, 2, shape).astype(bool)
     if dtype == "bfloat16":

@@ -68,7 +68,7 @@ def read_buffers(path: str | Path) -> BufferTable:
     Raises
     ------
     PlanError
-        The file is not such a table; the message has the line.
+        The file cannot be read, or is not such a table; the message has the line.
     """
     try:
         with open(path, encoding="utf-8-sig", newline="") as file:
@@ -90,6 +90,8 @@ def read_buffers(path: str | Path) -> BufferTable:
                 _check(place, lower, upper, size)
                 rows.append(row)
                 buffers.append((lower, upper, size))
+    except OSError as error:
+        raise PlanError(f"[memplan] cannot read '{path}': {error.strerror or error}; pass a CSV file") from None
     except (csv.Error, UnicodeDecodeError) as error:
         raise PlanError(f"[memplan] {path} is not a CSV file: {error}; expected {','.join(COLUMNS)}") from None
     return BufferTable(columns, rows, buffers)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import asdict
+from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 import click
@@ -61,6 +62,8 @@ def command(
     from ascendsched.tuning.tuner import tune  # --help must not load the core
 
     buckets = _buckets(axes, pad, cuts, max_count)
+    if out and not Path(out).absolute().parent.is_dir():  # before any time is spent
+        raise PlanError(f"[tune] no folder for '{out}'; create it first")
     with progress(quiet=as_json) as show:
         found = tune(
             model,

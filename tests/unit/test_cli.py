@@ -16,7 +16,7 @@ from ascendsched._version import __version__
 from ascendsched.arrays import random_array
 from ascendsched.cli import COMMANDS, main
 from ascendsched.cli.inputs import make_inputs, parse_pairs, parse_shape
-from ascendsched.errors import GraphError
+from ascendsched.errors import GraphError, OutOfMemoryError
 
 
 def invoke(*arguments: str) -> Result:
@@ -123,6 +123,13 @@ def test_bfloat16_inputs_come_as_bfloat16() -> None:
 def test_inputs_that_do_not_fit_are_refused(files: dict[str, str], shapes: dict[str, str], words: str) -> None:
     with pytest.raises(GraphError, match=words):
         make_inputs([declared("x", "float32", "n")], files, shapes, 0)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "int64", "bool"])
+@pytest.mark.parametrize("length", ["9" * 11, "9" * 30])
+def test_random_inputs_that_no_memory_holds_are_refused(dtype: str, length: str) -> None:
+    with pytest.raises(OutOfMemoryError, match="give smaller shapes"):
+        make_inputs([declared("x", dtype, "n", 8)], {}, {"x": length + ",8"}, 0)
 
 
 def test_files_that_are_no_array_or_differ_from_the_shape_are_refused(tmp_path: Path) -> None:

@@ -101,7 +101,15 @@ def test_command_prints_and_writes_what_it_found(tmp_path: Path, model: Path) ->
 
 
 @pytest.mark.parametrize(
-    "arguments", [["--budget", "soon"], ["--slice", "y=0"], ["--axis", "x=one"], ["--pad", "x=0"], ["--symbol", "q"]]
+    "arguments",
+    [
+        ["--budget", "soon"],
+        ["--slice", "y=0"],
+        ["--axis", "x=one"],
+        ["--pad", "x=0"],
+        ["--symbol", "q"],
+        ["--out", "no/folder/tuned.json"],
+    ],
 )
 def test_command_refuses_in_one_line(tmp_path: Path, model: Path, arguments: list[str]) -> None:
     shapes = tmp_path / "lengths"

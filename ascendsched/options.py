@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
@@ -173,12 +174,12 @@ def check_threads(value: object) -> int:
         For anything else.
     """
     try:
-        threads = int(value)  # type: ignore[call-overload]
-    except (TypeError, ValueError, OverflowError):
+        threads = int(value) if isinstance(value, str) else operator.index(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
         threads = 0
-    if not 1 <= threads <= 1024:
+    if isinstance(value, bool) or not 1 <= threads <= 1024:
         raise PlanError(f"[options] threads: {value!r}; expected 1 to 1024")
-    return int(threads)
+    return threads
 
 
 def _quota() -> int | None:

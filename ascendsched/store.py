@@ -224,6 +224,8 @@ def load(
     GraphError
         Where there is no such file, or it cannot be used and its model is not found unchanged and not given.
     """
+    if not isinstance(path, (str, os.PathLike)):
+        raise GraphError(f"[load] a saved executable is a path, got {type(path).__name__}")
     place = Path(os.path.abspath(os.fsdecode(path)))
     given = {"device": device, "mode": mode, "threads": threads, "options": options}
     changes = {name: value for name, value in given.items() if value is not None}

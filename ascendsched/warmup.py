@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from ascendsched.tensor_info import TensorInfo
 
 _LOG = logging.getLogger("ascendsched")
+_FORM = "[warmup] expected a list of shapes by input name such as [{'x': (1, 8)}], and values by input name"
 
 
 def warm_up(
@@ -27,7 +28,11 @@ def warm_up(
 ) -> None:
     """Do what `Executable.warmup` does."""
     known = {info.name for info in inputs}
+    if isinstance(shapes, (str, Mapping)) or not isinstance(shapes, Iterable) or not isinstance(values, Mapping):
+        raise GraphError(_FORM)
     for signature in shapes:
+        if not isinstance(signature, Mapping):
+            raise GraphError(_FORM)
         if unknown := sorted((set(signature) | set(values)) - known):
             raise GraphError(f"[warmup] unknown inputs {unknown}; the model takes {sorted(known)}")
         core.warm_up({info.name: _value(info, signature, values) for info in inputs})

@@ -294,7 +294,16 @@ def test_calls_with_other_kinds_of_arguments_are_refused(use, part):
 
 @pytest.mark.parametrize(
     "settings",
-    [{"device": None}, {"device": "\ud800"}, {"mode": 5}, {"options": {}}, {"threads": "x"}, {"threads": float("inf")}],
+    [
+        {"device": None},
+        {"device": "\ud800"},
+        {"mode": 5},
+        {"options": {}},
+        {"threads": "x"},
+        {"threads": float("inf")},
+        {"threads": 1.5},
+        {"threads": True},
+    ],
 )
 def test_settings_of_other_kinds_are_refused(settings):
     with pytest.raises(asc.PlanError) as error:

@@ -332,6 +332,8 @@ def test_a_path_that_is_no_file_is_refused(tmp_path: Path) -> None:
     for path in (tmp_path / "absent.asc", tmp_path):
         with pytest.raises(asc.GraphError, match=r"\[load\] cannot read"):
             asc.load(path)
+    with pytest.raises(asc.GraphError, match="is a path, got NoneType"):
+        asc.load(None)  # type: ignore[arg-type]
     for path in (tmp_path / "absent" / "m.asc", tmp_path):
         with pytest.raises(asc.GraphError, match=r"\[save\] cannot write"):
             exe.save(path)

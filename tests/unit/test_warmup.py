@@ -58,6 +58,12 @@ def test_warmup_refuses_shapes_that_do_not_fit(shapes: dict[str, Any], text: str
         asc.compile(models.mlp(width=8, layers=2), threads=1).warmup([shapes])
 
 
+@pytest.mark.parametrize("shapes", [None, 3, "ab", {"x": (1, 8)}, [None], [(1, 8)]])
+def test_warmup_says_what_it_takes(shapes: Any) -> None:
+    with pytest.raises(asc.GraphError, match="list of shapes by input name"):
+        asc.compile(models.mlp(width=8, layers=2), threads=1).warmup(shapes)
+
+
 def test_the_shapes_kept_are_bounded_and_the_latest() -> None:
     exe = asc.compile(models.mlp(width=8, layers=2), threads=1)
     for count in [*range(1, 40), 30]:

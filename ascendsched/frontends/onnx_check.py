@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ascendsched.element_types import ONNX_TYPES
 from ascendsched.errors import GraphError
 from ascendsched.frontends.node import Tensor
 from ascendsched.frontends.onnx import read_model
@@ -139,7 +140,8 @@ class _Outline:
         self._shared = shared
 
     def add_value(self, name: str, dtype: str | None, dims: list[int | str | None] | None) -> int:
-        return self.core.add_value(name, dtype or self._shared.types.find(name).dtype, dims)
+        found = dtype or self._shared.types.find(name).dtype
+        return self.core.add_value(name, found if found in ONNX_TYPES else None, dims)  # else what is refused makes it
 
     def add_constant(self, name: str, array: np.ndarray[Any, np.dtype[Any]], dtype: str | None = None) -> int:
         if array.size <= _MAX_SHAPE_VALUES:

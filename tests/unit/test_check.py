@@ -77,6 +77,22 @@ def test_an_unknown_operator_does_not_hide_what_follows_it() -> None:
     assert ops["RandomNormalLike"].why_not == "the operator is not implemented (first: 'peak')"
 
 
+@pytest.mark.parametrize("dtype", [T.STRING, T.COMPLEX64, T.FLOAT8E4M3FN])
+def test_an_unknown_operator_may_make_what_is_no_tensor_of_numbers(dtype: int) -> None:
+    nodes = [
+        h.make_node("Lower", ["x"], ["l"], "lower", domain="my.domain"),
+        h.make_node("Identity", ["l"], ["y"], "copy"),
+        h.make_node("StringConcat", ["x", "x"], ["z"], "twice"),
+    ]
+    outputs = [info("l", dtype, ["n"]), info("y", dtype, ["n"]), info("z", T.STRING, ["n"])]
+    proto = model(nodes, [info("x", T.STRING, ["n"])], outputs, opset=20)
+    proto.opset_import.append(h.make_opsetid("my.domain", 1))
+    ops = {op.op: op for op in check_model(proto)}
+    assert not ops["my.domain::Lower"].is_supported
+    with pytest.raises(asc.UnsupportedError, match="Lower"):
+        asc.compile(proto)
+
+
 def test_bodies_are_judged_with_the_types_that_reach_them() -> None:
     then = body([h.make_node("Erf", ["c"], ["t"], "inner")], [], [info("t", T.INT8)])
     other = body([h.make_node("Identity", ["c"], ["e"])], [], [info("e", T.INT8)])

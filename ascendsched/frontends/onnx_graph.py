@@ -329,7 +329,8 @@ class Scope:
             self._shared.unknown.setdefault(original_op, []).append(node.name)
             return
         _trim(node.inputs)
-        _trim(node.outputs)
+        if node.op != "Split":  # whose parts count, read or not
+            _trim(node.outputs)
         if node.op in _BODY_OPS:
             self._close_bodies(node)
         where = node.where()

@@ -146,6 +146,16 @@ def test_absent_inputs_and_unread_optional_outputs_are_absent():
     assert len(split.outputs) == 2
 
 
+@pytest.mark.parametrize("parts", [("y", "", ""), ("", "y", ""), ("", "", "y")])
+def test_parts_of_a_split_that_nobody_names_count(parts):
+    asc = pytest.importorskip("ascendsched", reason="the extension is not built")
+    chosen = slice(2 * parts.index("y"), 2 * parts.index("y") + 2)
+    for sizes, attributes in (({}, {"num_outputs": 3}), ({"sizes": np.array([2, 2, 2])}, {})):
+        split = node("Split", ["x", *sizes], list(parts), axis=0, **attributes)
+        exe = asc.compile(model([split], [value("x", dims=[6])], ["y"], sizes, opset=18), threads=1)
+        np.testing.assert_array_equal(exe(np.arange(6, dtype=np.float32)), np.arange(6)[chosen])
+
+
 def test_unknown_operators_are_listed_together_with_counts_and_first_nodes():
     nodes = [
         node("Relu", ["x"], ["a"]),

@@ -376,6 +376,7 @@ def build(graph: _core.Graph, setup: Setup) -> Executable:
         fuse=o.fuse,
         use_onednn=o.onednn,
         pipeline_workers=o.pipeline_workers,
+        streams=o.streams or 0,
         normalize=normalize,
     )
     if o.buckets is None and not o.predict:

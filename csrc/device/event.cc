@@ -10,11 +10,11 @@ namespace asc {
 Event::Event() : fork_generation_(fork_generation()) {}
 
 void Event::fail(uint32_t node, Status status, std::string what) {
-  if (failed_) return;
-  failed_ = true;
+  if (has_first_.exchange(true)) return;
   status_ = status;
   node_ = node;
   error_ = std::move(what);
+  failed_ = true;
 }
 
 bool Event::wait(int64_t timeout_ns) const {
@@ -26,7 +26,7 @@ bool Event::wait(int64_t timeout_ns) const {
 
 void Event::reset() {
   done_.reset();
-  failed_ = false;
+  has_first_ = failed_ = false;
   is_cancelled_ = false;
   status_ = Status::kOk;
   node_ = 0;

@@ -39,7 +39,7 @@ Status launch_each(const Task*& task, const Task* end, void* const* slots, Worke
 
 // The same with one span per task. Neighbours share the time stamp of their boundary.
 Status launch_each_recorded(const Task*& task, const Batch& batch, Worker& worker, SpanLog& log) {
-  Span span{now_ticks(), 0, batch.event->run, 0, batch.sequence, Stage::kKernel};
+  Span span{now_ticks(), 0, batch.event->run, 0, batch.sequence, Stage::kKernel, Recorder::stream()};
   for (; task != batch.tasks.end(); ++task) {
     const Status status = task->launch(*task, batch.slots, worker);
     span.end_ticks = now_ticks();
@@ -57,7 +57,7 @@ size_t Runner::run_tasks(const Batch& batch, Recorder* recorder) noexcept {
   if (batch.event->has_failed()) return 0;
   const Task* task = batch.tasks.begin();
   try {
-    const Status status = recorder ? launch_each_recorded(task, batch, worker_, recorder->device)
+    const Status status = recorder ? launch_each_recorded(task, batch, worker_, recorder->device_log())
                                    : launch_each(task, batch.tasks.end(), batch.slots, worker_);
     if (status != Status::kOk)
       fail(batch, *task, status, worker_.error.empty() ? text_of(status) : worker_.error.c_str());

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "device/streams.h"
 #include "schedule/run_context.h"
 #include "schedule/schedule.h"
 
@@ -49,13 +50,28 @@ class BoundSchedule {
   // Whether it was made when its signature first came, which has not come back since. Guarded by the executable's lock.
   bool is_first_sighting = false;
 
+  // Launches the tasks one by one, each on its stream. `recorder` may be null. Throws DeviceError; then nothing of the
+  // schedule is executing on further streams any more.
+  void launch_tasks(const Streams& streams, void* const* slots, Event& event, uint32_t& sequence);
+
   const Schedule& schedule() const { return *schedule_; }
+  const std::shared_ptr<const Schedule>& shared_schedule() const { return schedule_; }
   const std::vector<InputSlot>& inputs() const { return inputs_; }
   virtual size_t bytes() const { return bytes_; }
+
+ protected:
+  // The points of the schedule, and the number of its present run, which their rounds have.
+  Point& point(uint32_t i) const { return points_[i]; }
+  uint32_t begin_round() { return ++round_; }
+  // After an error of a stream, where not all streams have got all of a round: skips the run's tasks, records all
+  // points and waits until the further streams are through.
+  void give_up_round(const Streams& streams, Event& event, const char* what) noexcept;
 
  private:
   std::shared_ptr<const Schedule> schedule_;
   std::shared_ptr<TableStore> tables_;
+  std::unique_ptr<Point[]> points_;
+  uint32_t round_ = 0;
   std::vector<InputSlot> inputs_;
   std::vector<std::pair<uint32_t, size_t>> extents_;  // slot, offset in dims
   size_t bytes_;

@@ -4,9 +4,28 @@ namespace asc {
 
 LoadedSchedule::LoadedSchedule(std::shared_ptr<const Schedule> schedule, const Plan& plan, size_t segment,
                                Device& device)
-    : BoundSchedule(std::move(schedule), plan, segment), chain_(device.create_chain()) {
-  for (const Task& t : this->schedule().tasks) chain_->add_task(t);
-  chain_->load();
+    : BoundSchedule(std::move(schedule), plan, segment) {
+  using Kind = StreamOrder::Step::Kind;
+  const StreamOrder& order = this->schedule().streams.order;
+  for (uint32_t s = 0; s < order.streams; ++s) chains_.push_back(device.create_chain());
+  if (order.is_single())
+    for (const Task& t : this->schedule().tasks) chains_[0]->add_task(t);
+  for (const StreamOrder::Step& step : order.steps) {
+    TaskChain& chain = *chains_[step.stream];
+    if (step.kind == Kind::kTask)
+      chain.add_task(this->schedule().tasks[step.index]);
+    else if (step.kind == Kind::kRecord)
+      chain.add_record(point(step.index));
+    else
+      chain.add_wait(point(step.index));
+  }
+  for (const auto& chain : chains_) chain->load();
+}
+
+size_t LoadedSchedule::bytes() const {
+  size_t sum = BoundSchedule::bytes();
+  for (const auto& chain : chains_) sum += chain->bytes();
+  return sum;
 }
 
 void LoadedSchedule::submit(const std::shared_ptr<LoadedSchedule>& self, Frame& frame, RunContext& run,
@@ -14,9 +33,22 @@ void LoadedSchedule::submit(const std::shared_ptr<LoadedSchedule>& self, Frame& 
   const Table& table = lease(self, frame, run, extents);
   const uint32_t sequence = ++run.sequence;
   StageTimer timer(run.recorder, Stage::kSubmit, run.run, -1, sequence);
-  run.stream->submit(*self->chain_, table.slots.data(), run.event, sequence);
+  self->submit_chains(*run.streams, table.slots.data(), *run.event, sequence);
   ++run.counters->submits;
   run.counters->submitted_tasks += self->schedule().tasks.size();
+  run.counters->stream_waits += self->schedule().streams.waits;
+}
+
+// The first stream comes last: where it runs inline, it runs through.
+void LoadedSchedule::submit_on_streams(const Streams& streams, void* const* slots, Event& event, uint32_t sequence) {
+  const uint32_t round = begin_round();
+  try {
+    for (size_t s = chains_.size(); s-- > 0;)
+      streams[static_cast<uint32_t>(s)].submit(*chains_[s], slots, &event, sequence, round);
+  } catch (const std::exception& e) {
+    give_up_round(streams, event, e.what());
+    throw;
+  }
 }
 
 }  // namespace asc

@@ -97,6 +97,11 @@ def track_of(worker: int) -> int:
     return WORKERS + worker if worker else HOST
 
 
+def stream_of(track: object) -> int:
+    """Number of the stream whose kernels lie on a track; 0 for the first one's, and for tracks of the host."""
+    return track - STREAMS if isinstance(track, int) and STREAMS < track < STREAMS + 256 else 0
+
+
 def worker_of(track: object) -> int:
     """Number of the worker whose spans lie on a track; 0 for the tracks that every trace has."""
     return track - WORKERS if isinstance(track, int) and WORKERS < track < WORKERS + 256 else 0

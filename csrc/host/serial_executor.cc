@@ -51,7 +51,7 @@ void run_serial(HostSegment& segment, Frame& frame, RunContext& run, int64_t* ex
 
 void replay(const std::shared_ptr<BoundSchedule>& schedule, Frame& frame, RunContext& run, int64_t* extents) {
   const Table& table = BoundSchedule::lease(schedule, frame, run, extents);
-  schedule->launch_tasks(*run.streams, table.slots.data(), *run.event, run.sequence);
+  schedule->launch_tasks(*run.streams, table.slots.data(), *run.event, run.sequence, run.is_inline);
   run.counters->stream_waits += schedule->schedule().streams.waits;
   run.counters->launches += schedule->schedule().tasks.size();
   ++run.counters->replays;

@@ -42,10 +42,11 @@ std::string where(const PlanNode& node, const Level& level, size_t s, size_t n) 
 
 // The stream of a node's task; empty where there is one stream, or no task.
 std::string stream_of(const Level& level, size_t s, uint32_t number) {
-  const Schedule* schedule = level.last_schedule(s);
-  if (!schedule || schedule->streams.order.is_single()) return "";
-  for (size_t i = 0; i < schedule->tasks.size(); ++i)
-    if (schedule->tasks[i].node == number) return ", on stream " + std::to_string(schedule->streams.order.stream_of[i]);
+  const std::shared_ptr<const BoundSchedule> kept = level.last_schedule(s);
+  if (!kept || kept->schedule().streams.order.is_single()) return "";
+  const Schedule& schedule = kept->schedule();
+  for (size_t i = 0; i < schedule.tasks.size(); ++i)
+    if (schedule.tasks[i].node == number) return ", on stream " + std::to_string(schedule.streams.order.stream_of[i]);
   return "";
 }
 
@@ -62,8 +63,11 @@ void explain_level(const Level& level, const std::string& indent, std::string& o
     const Segment& segment = plan.segments[s];
     if (const HostSegment* host = level.host_segment(s))
       out += indent + "segment " + std::to_string(s) + ", node by node: " + where(*host, level.options()) + "\n";
-    if (const Schedule* schedule = level.last_schedule(s))
-      out += indent + "segment " + std::to_string(s) + ", as kept last: " + schedule->streams.text + "\n";
+    if (const std::shared_ptr<const BoundSchedule> kept = level.last_schedule(s)) {
+      const std::string race = kept->race_text();
+      out += indent + "segment " + std::to_string(s) + ", as kept last: " + kept->schedule().streams.text +
+             (race.empty() ? "" : "; " + race) + "\n";
+    }
     for (size_t n = 0; n < segment.nodes.size(); ++n)
       out += indent + segment.nodes[n].node.op + " '" + segment.nodes[n].node.name +
              "': " + where(segment.nodes[n], level, s, n) + stream_of(level, s, segment.nodes[n].number) + "\n";

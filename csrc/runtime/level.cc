@@ -243,7 +243,7 @@ std::shared_ptr<BoundSchedule> Level::keep_schedule(size_t s, RunContext& run) {
     kept = std::make_shared<BoundSchedule>(std::move(schedule), *plan_, s);
   else
     kept = std::make_shared<LoadedSchedule>(std::move(schedule), *plan_, s, device_);
-  state.last = kept->shared_schedule();
+  state.last = kept;
   state.schedules->insert(key_, kept, kept->bytes());
   const uint64_t price_ns = ns_since(start);
   state.choice->note_price(price_ns);
@@ -352,7 +352,7 @@ void Level::drop_schedule(size_t n) {
 std::string Level::find_race() const {
   std::string found;
   for (const SegmentState& s : segments_) {
-    if (s.last && found.empty()) found = asc::find_race(*s.last);
+    if (const auto kept = s.last.lock(); kept && found.empty()) found = asc::find_race(kept->schedule());
     for (const auto& body : s.bodies)
       if (found.empty()) found = body->find_race();
   }

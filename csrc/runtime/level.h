@@ -68,8 +68,8 @@ class Level : public Frame {
   const LevelOptions& options() const { return options_; }
   // What the last run submitted or replayed, where that was all it did; null otherwise.
   const std::shared_ptr<BoundSchedule>& whole_schedule() const { return whole_schedule_; }
-  // The streams of the schedule that was made last for the segment; null where none was.
-  const Schedule* last_schedule(size_t s) const { return segments_[s].last.get(); }
+  // What was kept last for the segment; null where nothing was, or where it is gone.
+  std::shared_ptr<const BoundSchedule> last_schedule(size_t s) const { return segments_[s].last.lock(); }
   // Null where the segment holds no tasks.
   const HostSegment* host_segment(size_t s) const { return segments_[s].host.get(); }
   const Level& body(size_t segment, size_t i) const { return *segments_[segment].bodies[i]; }
@@ -95,7 +95,7 @@ class Level : public Frame {
     std::unique_ptr<SinkChoice> choice;                    // when to keep one
     std::vector<std::unique_ptr<Level>> bodies;
     std::vector<int64_t> extents;
-    std::shared_ptr<const Schedule> last;
+    std::weak_ptr<const BoundSchedule> last;
   };
 
   void bind(const std::vector<Argument>& arguments);

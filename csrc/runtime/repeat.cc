@@ -52,12 +52,12 @@ void Repeat::run(void* const* inputs, void* const* outputs, const std::byte* are
   ++counters.runs;
   counters.stream_waits += schedule.streams.waits;
   if (is_loaded_) {
-    static_cast<LoadedSchedule&>(*schedule_).submit_chains(streams, table.slots.data(), event, ++sequence);
+    static_cast<LoadedSchedule&>(*schedule_).submit_chains(streams, table.slots.data(), event, ++sequence, true);
     ++counters.submits;
     counters.submitted_tasks += schedule.tasks.size();
     return;
   }
-  schedule_->launch_tasks(streams, table.slots.data(), event, sequence);
+  schedule_->launch_tasks(streams, table.slots.data(), event, sequence, true);
   counters.launches += schedule.tasks.size();
   ++counters.replays;
 }

@@ -5,7 +5,9 @@
 namespace asc {
 
 BoundSchedule::BoundSchedule(std::shared_ptr<const Schedule> schedule, const Plan& plan, size_t segment)
-    : schedule_(std::move(schedule)), tables_(std::make_shared<TableStore>(schedule_->table)) {
+    : schedule_(std::move(schedule)),
+      tables_(std::make_shared<TableStore>(schedule_->table)),
+      race_(!schedule_->streams.is_forced) {
   if (const uint32_t count = schedule_->streams.order.points) points_ = std::make_unique<Point[]>(count);
   const Segment& s = plan.segments[segment];
   for (uint32_t i = 0; i < s.slots.size(); ++i)
@@ -37,18 +39,19 @@ Table& BoundSchedule::lease(const std::shared_ptr<BoundSchedule>& self, Frame& f
   return table;
 }
 
-void BoundSchedule::launch_tasks(const Streams& streams, void* const* slots, Event& event, uint32_t& sequence) {
+void BoundSchedule::launch_tasks(const Streams& streams, void* const* slots, Event& event, uint32_t& sequence,
+                                 bool is_inline) {
   const auto launch = [&](Stream& stream, const Task& task) {
     const StageTimer timer(event.recorder, Stage::kLaunch, event.run, static_cast<int32_t>(task.node), ++sequence);
     stream.launch(task, slots, &event, sequence);
   };
-  const StreamOrder& order = schedule_->streams.order;
-  if (order.is_single()) {
+  const auto launch_in_order = [&] {
     for (const Task& task : schedule_->tasks) launch(streams.first(), task);
-    return;
-  }
-  const uint32_t round = begin_round();
-  try {
+  };
+  const StreamOrder& order = schedule_->streams.order;
+  if (order.is_single()) return launch_in_order();
+  const auto launch_on_streams = [&] {
+    const uint32_t round = begin_round();
     for (const StreamOrder::Step& step : order.steps) {
       if (step.kind == StreamOrder::Step::Kind::kTask)
         launch(streams[step.stream], schedule_->tasks[step.index]);
@@ -57,6 +60,9 @@ void BoundSchedule::launch_tasks(const Streams& streams, void* const* slots, Eve
       else
         streams[step.stream].wait(points_[step.index], round, &event);
     }
+  };
+  try {
+    race(is_inline, event, launch_in_order, launch_on_streams);
   } catch (const std::exception& e) {
     give_up_round(streams, event, e.what());
     throw;

@@ -233,6 +233,7 @@ StreamChoice choose_streams(const Tasks& given, const StreamLimits& limits) {
   choice.order = order_streams(tasks, best.stream_of, streams);
   choice.one_ns = one_ns;
   choice.predicted_ns = best.ns;
+  choice.is_forced = limits.is_forced;
   for (const StreamOrder::Step& step : choice.order.steps) choice.waits += step.kind == Kind::kWait;
   choice.text = describe(choice, best.stream_of, limits.is_forced);
   return choice;

@@ -33,7 +33,8 @@ struct StreamChoice {
   StreamOrder order;
   double one_ns = 0, predicted_ns = 0;  // of the tasks on one stream, and as chosen
   uint32_t waits = 0;                   // of streams for one another, the last ones included
-  std::string text;                     // the choice and its reason, for people
+  bool is_forced = false;
+  std::string text;  // the choice and its reason, for people
 };
 
 // Several streams have to take this part of the time, at most, that one takes.

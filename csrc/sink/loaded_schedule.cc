@@ -8,8 +8,8 @@ LoadedSchedule::LoadedSchedule(std::shared_ptr<const Schedule> schedule, const P
   using Kind = StreamOrder::Step::Kind;
   const StreamOrder& order = this->schedule().streams.order;
   for (uint32_t s = 0; s < order.streams; ++s) chains_.push_back(device.create_chain());
-  if (order.is_single())
-    for (const Task& t : this->schedule().tasks) chains_[0]->add_task(t);
+  if (!order.is_single()) in_order_ = device.create_chain();
+  for (const Task& t : this->schedule().tasks) (in_order_ ? in_order_ : chains_[0])->add_task(t);
   for (const StreamOrder::Step& step : order.steps) {
     TaskChain& chain = *chains_[step.stream];
     if (step.kind == Kind::kTask)
@@ -20,10 +20,11 @@ LoadedSchedule::LoadedSchedule(std::shared_ptr<const Schedule> schedule, const P
       chain.add_wait(point(step.index));
   }
   for (const auto& chain : chains_) chain->load();
+  if (in_order_) in_order_->load();
 }
 
 size_t LoadedSchedule::bytes() const {
-  size_t sum = BoundSchedule::bytes();
+  size_t sum = BoundSchedule::bytes() + (in_order_ ? in_order_->bytes() : 0);
   for (const auto& chain : chains_) sum += chain->bytes();
   return sum;
 }
@@ -33,18 +34,23 @@ void LoadedSchedule::submit(const std::shared_ptr<LoadedSchedule>& self, Frame& 
   const Table& table = lease(self, frame, run, extents);
   const uint32_t sequence = ++run.sequence;
   StageTimer timer(run.recorder, Stage::kSubmit, run.run, -1, sequence);
-  self->submit_chains(*run.streams, table.slots.data(), *run.event, sequence);
+  self->submit_chains(*run.streams, table.slots.data(), *run.event, sequence, run.is_inline);
   ++run.counters->submits;
   run.counters->submitted_tasks += self->schedule().tasks.size();
   run.counters->stream_waits += self->schedule().streams.waits;
 }
 
 // The first stream comes last: where it runs inline, it runs through.
-void LoadedSchedule::submit_on_streams(const Streams& streams, void* const* slots, Event& event, uint32_t sequence) {
-  const uint32_t round = begin_round();
-  try {
+void LoadedSchedule::submit_on_streams(const Streams& streams, void* const* slots, Event& event, uint32_t sequence,
+                                       bool is_inline) {
+  const auto on_one = [&] { streams.first().submit(*in_order_, slots, &event, sequence); };
+  const auto on_streams = [&] {
+    const uint32_t round = begin_round();
     for (size_t s = chains_.size(); s-- > 0;)
       streams[static_cast<uint32_t>(s)].submit(*chains_[s], slots, &event, sequence, round);
+  };
+  try {
+    race(is_inline, event, on_one, on_streams);
   } catch (const std::exception& e) {
     give_up_round(streams, event, e.what());
     throw;

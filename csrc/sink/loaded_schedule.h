@@ -17,21 +17,22 @@ class LoadedSchedule final : public BoundSchedule {
   // Patches inputs and outputs, submits. `self` stays alive until completion (the run keeps it).
   static void submit(const std::shared_ptr<LoadedSchedule>& self, Frame& frame, RunContext& run, int64_t* extents);
 
-  // Submits with a table that is filled in. Throws DeviceError; then nothing of the schedule is executing on further
-  // streams any more.
-  void submit_chains(const Streams& streams, void* const* slots, Event& event, uint32_t sequence) {
+  // Submits with a table that is filled in. `is_inline`: the first stream executes on this thread. Throws DeviceError;
+  // then nothing of the schedule is executing on further streams any more.
+  void submit_chains(const Streams& streams, void* const* slots, Event& event, uint32_t sequence, bool is_inline) {
     if (chains_.size() == 1)
       streams.first().submit(*chains_[0], slots, &event, sequence);
     else
-      submit_on_streams(streams, slots, event, sequence);
+      submit_on_streams(streams, slots, event, sequence, is_inline);
   }
 
   size_t bytes() const override;
 
  private:
-  void submit_on_streams(const Streams& streams, void* const* slots, Event& event, uint32_t sequence);
+  void submit_on_streams(const Streams& streams, void* const* slots, Event& event, uint32_t sequence, bool is_inline);
 
   std::vector<std::unique_ptr<TaskChain>> chains_;  // by stream
+  std::unique_ptr<TaskChain> in_order_;             // all tasks, for one stream; null where that is all there is
 };
 
 }  // namespace asc

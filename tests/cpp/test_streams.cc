@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "device/streams.h"
 #include "schedule/stream_planner.h"
+#include "schedule/stream_race.h"
 #include "sync/thread.h"
 
 namespace {
@@ -174,6 +175,36 @@ TEST_CASE("the same tasks give the same choice") {
   const StreamChoice a = asc::choose_streams(tasks, limits(4)), b = asc::choose_streams(tasks, limits(4));
   CHECK(a.text == b.text);
   CHECK(a.order.stream_of == b.order.stream_of);
+}
+
+TEST_CASE("a race ends with the faster way, and is run again when others may have come or gone") {
+  asc::StreamRace race(true);
+  CHECK(race.next_uses_streams(false));  // nothing to time: as estimated
+  CHECK(race.text() == "");
+  const auto run_race = [&](uint64_t one, uint64_t several) {
+    int timed[2] = {};
+    for (int i = 0; i < 16; ++i) {
+      const bool uses = race.next_uses_streams(true);
+      ++timed[uses];
+      race.note(i % 4 == 0 ? 1'000'000 : uses ? several : one);  // the first of each turn does not count
+    }
+    CHECK(timed[0] == timed[1]);
+  };
+  run_race(1000, 600);
+  CHECK(race.text().find(": several") != std::string::npos);
+  for (uint64_t i = 1; i < asc::StreamRace::kRunsApart; ++i) REQUIRE(race.next_uses_streams(true));
+  CHECK(race.next_uses_streams(true));  // opens the next race
+  run_race(1000, 5000);
+  CHECK(race.text().find(": one for now") != std::string::npos);
+  CHECK_FALSE(race.next_uses_streams(true));
+  race.note(1);
+  CHECK_FALSE(race.next_uses_streams(false));
+  asc::StreamRace settled(false);
+  for (int i = 0; i < 100; ++i) {
+    CHECK(settled.next_uses_streams(true));
+    settled.note(1);
+  }
+  CHECK(settled.text() == "");
 }
 
 TEST_CASE("a point hands over rounds, also where they wrap around") {

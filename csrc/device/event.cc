@@ -24,13 +24,15 @@ bool Event::wait(int64_t timeout_ns) const {
   return done_.wait(timeout_ns);
 }
 
+// A store costs many times what a look does, and nearly every run succeeds.
 void Event::reset() {
   done_.reset();
+  if (is_cancelled_) is_cancelled_ = false;
+  fork_generation_ = fork_generation();
+  if (!has_first_) return;
   has_first_ = failed_ = false;
-  is_cancelled_ = false;
   status_ = Status::kOk;
   node_ = 0;
-  fork_generation_ = fork_generation();
   error_.clear();
 }
 

@@ -28,7 +28,10 @@ class Builder {
     schedule_->table.assign(segment_.slots.size(), nullptr);
     fill_fixed_slots();
     add_tasks();
-    schedule_->streams = choose_streams(make_stream_tasks(resolver_, index_, streams_.task_ns), streams_.limits);
+    const bool may_have_several = streams_.limits.most > 1 && schedule_->tasks.size() > 1;
+    schedule_->streams = choose_streams(
+        may_have_several ? make_stream_tasks(resolver_, index_, streams_.task_ns) : std::vector<StreamTask>{},
+        streams_.limits);
     place_in_arena();
     publish();
     count_bytes();

@@ -203,6 +203,7 @@ StreamChoice choose_streams(const Tasks& given, const StreamLimits& limits) {
   double one_ns = 0;
   for (const StreamTask& t : given) one_ns += t.ns;
   if (limits.most < 2) return one_stream(one_ns, limits.why_one);
+  if (given.size() < 2) return one_stream(one_ns, "no two tasks");
   if (given.size() > kMaxStreamTasks)
     return one_stream(one_ns, std::to_string(given.size()) + " tasks; several streams are for " +
                                   std::to_string(kMaxStreamTasks) + " at most");

@@ -190,6 +190,7 @@ void RingStream::execute(const Entry& entry) {
 // The run may be over, and the chain gone, once its last point is recorded.
 void RingStream::run_chain(const VectorChain& chain, Batch batch, uint32_t round) {
   const ArrayView<const VectorChain::Step> steps = chain.steps();
+  if (steps.empty()) return runner_->run(batch);
   const Task* const end = batch.tasks.end();
   const Task* next = batch.tasks.begin();
   for (const VectorChain::Step& step : steps) {

@@ -14,9 +14,12 @@ namespace asc {
 // tests and waits on the first speak for all of them.
 class Streams {
  public:
-  explicit Streams(Device& device) : device_(device) { ensure(1); }
+  explicit Streams(Device& device) : device_(device) {
+    ensure(1);
+    first_ = streams_.front().get();
+  }
 
-  Stream& first() const { return *streams_.front(); }
+  Stream& first() const { return *first_; }
   Stream& operator[](uint32_t number) const { return *streams_[number]; }
   uint32_t count() const { return static_cast<uint32_t>(streams_.size()); }
   // Makes what is missing up to `count`.
@@ -27,6 +30,7 @@ class Streams {
  private:
   Device& device_;
   std::vector<std::unique_ptr<Stream>> streams_;
+  Stream* first_ = nullptr;
 };
 
 }  // namespace asc

@@ -154,17 +154,18 @@ bool Executable::repeat(uint64_t id, void* const* inputs, void* const* outputs, 
     lock.lock();
   else if (!lock.try_lock())
     return false;
-  if (repeat_.signature().id != id || recorder_ || !streams_->first().begin_inline()) return false;
+  Stream& stream = streams_->first();
+  if (repeat_.signature().id != id || recorder_ || !stream.begin_inline()) return false;
   repeat_event_.reset();
   try {
     const std::shared_ptr<Arena::Slab>& slab = arena_->reserve(repeat_.arena_bytes());
     repeat_.run(inputs, outputs, slab ? slab->base() : nullptr, *streams_, repeat_event_, counters_, sequence_);
-    streams_->first().record(&repeat_event_);
+    stream.record(&repeat_event_);
   } catch (...) {
-    streams_->first().end_inline();
+    stream.end_inline();
     throw;
   }
-  streams_->first().end_inline();
+  stream.end_inline();
   if (repeat_event_.status() != Status::kOk) std::rethrow_exception(kernel_error(repeat_event_, *this));
   return true;
 }

@@ -46,7 +46,9 @@ void BoundSchedule::launch_tasks(const Streams& streams, void* const* slots, Eve
     stream.launch(task, slots, &event, sequence);
   };
   const auto launch_in_order = [&] {
-    for (const Task& task : schedule_->tasks) launch(streams.first(), task);
+    Stream& first = streams.first();
+    for (const Task& task : schedule_->tasks)
+      event.recorder ? launch(first, task) : first.launch(task, slots, &event, ++sequence);
   };
   const StreamOrder& order = schedule_->streams.order;
   if (order.is_single()) return launch_in_order();

@@ -4,12 +4,13 @@ namespace asc {
 
 LoadedSchedule::LoadedSchedule(std::shared_ptr<const Schedule> schedule, const Plan& plan, size_t segment,
                                Device& device)
-    : BoundSchedule(std::move(schedule), plan, segment) {
+    : BoundSchedule(std::move(schedule), plan, segment), in_order_(device.create_chain()) {
   using Kind = StreamOrder::Step::Kind;
   const StreamOrder& order = this->schedule().streams.order;
+  for (const Task& t : this->schedule().tasks) in_order_->add_task(t);
+  in_order_->load();
+  if (order.is_single()) return;
   for (uint32_t s = 0; s < order.streams; ++s) chains_.push_back(device.create_chain());
-  if (!order.is_single()) in_order_ = device.create_chain();
-  for (const Task& t : this->schedule().tasks) (in_order_ ? in_order_ : chains_[0])->add_task(t);
   for (const StreamOrder::Step& step : order.steps) {
     TaskChain& chain = *chains_[step.stream];
     if (step.kind == Kind::kTask)
@@ -20,11 +21,10 @@ LoadedSchedule::LoadedSchedule(std::shared_ptr<const Schedule> schedule, const P
       chain.add_wait(point(step.index));
   }
   for (const auto& chain : chains_) chain->load();
-  if (in_order_) in_order_->load();
 }
 
 size_t LoadedSchedule::bytes() const {
-  size_t sum = BoundSchedule::bytes() + (in_order_ ? in_order_->bytes() : 0);
+  size_t sum = BoundSchedule::bytes() + in_order_->bytes();
   for (const auto& chain : chains_) sum += chain->bytes();
   return sum;
 }

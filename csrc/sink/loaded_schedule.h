@@ -20,8 +20,8 @@ class LoadedSchedule final : public BoundSchedule {
   // Submits with a table that is filled in. `is_inline`: the first stream executes on this thread. Throws DeviceError;
   // then nothing of the schedule is executing on further streams any more.
   void submit_chains(const Streams& streams, void* const* slots, Event& event, uint32_t sequence, bool is_inline) {
-    if (chains_.size() == 1)
-      streams.first().submit(*chains_[0], slots, &event, sequence);
+    if (chains_.empty())
+      streams.first().submit(*in_order_, slots, &event, sequence);
     else
       submit_on_streams(streams, slots, event, sequence, is_inline);
   }
@@ -31,8 +31,8 @@ class LoadedSchedule final : public BoundSchedule {
  private:
   void submit_on_streams(const Streams& streams, void* const* slots, Event& event, uint32_t sequence, bool is_inline);
 
-  std::vector<std::unique_ptr<TaskChain>> chains_;  // by stream
-  std::unique_ptr<TaskChain> in_order_;             // all tasks, for one stream; null where that is all there is
+  std::unique_ptr<TaskChain> in_order_;             // all tasks, for one stream
+  std::vector<std::unique_ptr<TaskChain>> chains_;  // by stream; empty where there is one
 };
 
 }  // namespace asc

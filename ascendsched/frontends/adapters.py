@@ -12,6 +12,7 @@ from collections.abc import Callable
 import numpy as np
 
 from ascendsched.errors import GraphError, UnsupportedError
+from ascendsched.frontends import adapters_attention as attention
 from ascendsched.frontends import adapters_microsoft as microsoft
 from ascendsched.frontends import adapters_old as old
 from ascendsched.frontends import adapters_quantized as quantized
@@ -20,6 +21,7 @@ from ascendsched.frontends import adapters_simple as simple
 from ascendsched.frontends.adapters_einsum import einsum
 from ascendsched.frontends.adapters_recurrent import batch_first, loop, scan
 from ascendsched.frontends.adapters_resize import resize_10, resize_11, resize_empty_inputs, upsample
+from ascendsched.frontends.adapters_rotary import rotary_embedding
 from ascendsched.frontends.node import AdapterContext, NodeDef, Tensor
 
 Adapter = Callable[[NodeDef, AdapterContext], "list[NodeDef] | None"]
@@ -276,13 +278,19 @@ ADAPTERS: dict[str, tuple[tuple[int, Adapter], ...]] = {
         (_EVERY_OPSET, upsample),
     ),
     **{f"Reduce{name}": ((18, _ints_to_input("axes", 1)),) for name in _REDUCTIONS},
+    "com.microsoft::Attention": ((_EVERY_OPSET, attention.attention),),
     "com.microsoft::BiasGelu": ((_EVERY_OPSET, microsoft.gelu),),
     "com.microsoft::DynamicQuantizeLSTM": ((_EVERY_OPSET, quantized.dynamic_quantize_lstm),),
     "com.microsoft::DynamicQuantizeMatMul": ((_EVERY_OPSET, quantized.dynamic_quantize_matmul),),
+    "com.microsoft::EmbedLayerNormalization": ((_EVERY_OPSET, microsoft.embed_layer_norm),),
     "com.microsoft::FastGelu": ((_EVERY_OPSET, microsoft.gelu),),
+    "com.microsoft::FusedConv": ((_EVERY_OPSET, microsoft.fused_conv),),
+    "com.microsoft::FusedGemm": ((_EVERY_OPSET, microsoft.fused_gemm),),
     "com.microsoft::FusedMatMul": ((_EVERY_OPSET, microsoft.fused_matmul),),
     "com.microsoft::Gelu": ((_EVERY_OPSET, microsoft.gelu),),
+    "com.microsoft::GroupQueryAttention": ((_EVERY_OPSET, attention.group_query_attention),),
     "com.microsoft::MatMulIntegerToFloat": ((_EVERY_OPSET, quantized.matmul_integer_to_float),),
+    "com.microsoft::MultiHeadAttention": ((_EVERY_OPSET, attention.multi_head_attention),),
     "com.microsoft::QGemm": ((_EVERY_OPSET, quantized.q_gemm),),
     "com.microsoft::QLinearAdd": ((_EVERY_OPSET, quantized.q_linear("Add", 2)),),
     "com.microsoft::QLinearAveragePool": ((_EVERY_OPSET, quantized.q_linear_pool("AveragePool")),),
@@ -293,6 +301,7 @@ ADAPTERS: dict[str, tuple[tuple[int, Adapter], ...]] = {
     "com.microsoft::QLinearSigmoid": ((_EVERY_OPSET, quantized.q_linear("Sigmoid", 1)),),
     "com.microsoft::QLinearSoftmax": ((_EVERY_OPSET, quantized.q_linear_softmax),),
     "com.microsoft::QuickGelu": ((_EVERY_OPSET, microsoft.quick_gelu),),
+    "com.microsoft::RotaryEmbedding": ((_EVERY_OPSET, rotary_embedding),),
     "com.microsoft::SimplifiedLayerNormalization": ((_EVERY_OPSET, microsoft.simplified_layer_norm),),
     "com.microsoft::SkipLayerNormalization": ((_EVERY_OPSET, microsoft.skip_layer_norm),),
     "com.microsoft::SkipSimplifiedLayerNormalization": ((_EVERY_OPSET, microsoft.skip_layer_norm),),

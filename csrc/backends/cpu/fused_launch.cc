@@ -27,6 +27,8 @@ Status launch_units(const Task& task, void* const* slots, Worker& worker) {
     if (const auto* call = std::get_if<KernelCall>(&u.what)) {
       const Status status = call->task.launch(call->task, table, worker);
       if (__builtin_expect(status != Status::kOk, 0)) return status;
+    } else if (const auto* alias = std::get_if<Alias>(&u.what)) {
+      table[u.result] = table[alias->from];
     } else {
       run_plain(u, [&](uint32_t i) { return table[i]; }, static_cast<float*>(table[u.result]));
     }

@@ -46,7 +46,10 @@ void RingStream::submit(const TaskChain& chain, void* const* slots, Event* event
   const auto& loaded = static_cast<const VectorChain&>(chain);
   if (!loaded.is_loaded()) throw DeviceError("[stream.submit] the chain is not loaded; call load() first");
   if (is_inline_) {
-    run_chain(loaded, {loaded.tasks(), slots, event, sequence, 0}, round);
+    if (loaded.steps().empty())
+      runner_->run({loaded.tasks(), slots, event, sequence, 0});
+    else
+      run_chain(loaded, {loaded.tasks(), slots, event, sequence, 0}, round);
     return;
   }
   Entry entry(Kind::kChain, event);
@@ -190,7 +193,6 @@ void RingStream::execute(const Entry& entry) {
 // The run may be over, and the chain gone, once its last point is recorded.
 void RingStream::run_chain(const VectorChain& chain, Batch batch, uint32_t round) {
   const ArrayView<const VectorChain::Step> steps = chain.steps();
-  if (steps.empty()) return runner_->run(batch);
   const Task* const end = batch.tasks.end();
   const Task* next = batch.tasks.begin();
   for (const VectorChain::Step& step : steps) {

@@ -325,6 +325,7 @@ def build(graph: _core.Graph, setup: Setup, *, keep_graph: bool = False) -> Exec
         fuse=o.fuse,
         use_onednn=o.onednn,
         pipeline_workers=o.pipeline_workers,
+        streams=o.streams or 0,
         normalize=InputTypes(setup.kinds),
         keep_graph=keep_graph,
     )

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ascendsched import plugins
 from ascendsched.arrays import normalize, typed_results
-from ascendsched.errors import GraphError, PlanError
+from ascendsched.errors import DeviceError, GraphError, PlanError
 from ascendsched.graph import Graph
 from ascendsched.native import core as _core
 from ascendsched.options import Options, check_threads, default_threads, from_environment
@@ -325,7 +326,7 @@ def compile(
         Path of an ONNX file, its bytes, an ``onnx.ModelProto``, or a `Graph`.
     device
         One of `devices`: "cpu", "null" (kernels do nothing), "timed" or "timed:us=20" (kernels take a set time without
-        using a CPU).
+        using a CPU), or what an installed package brings.
     mode
         "host": operator by operator. "sink": resolved once per shape, one submit per run. "auto": sink where shapes are
         static or come back.
@@ -364,6 +365,7 @@ def compile(
 def build(graph: _core.Graph, setup: Setup) -> Executable:
     """Compiles a graph as `setup` says."""
     o = setup.options if setup.options is not None else from_environment()
+    plugins.load(setup.device)
     core = _core.compile(
         graph,
         device=setup.device,
@@ -386,5 +388,15 @@ def build(graph: _core.Graph, setup: Setup) -> Executable:
 
 
 def devices() -> list[DeviceInfo]:
-    """The devices that `compile` accepts."""
-    return [DeviceInfo(name, description) for name, description in _core.devices()]
+    """The devices that `compile` accepts, those of installed packages included.
+
+    A package whose device cannot be loaded is listed with the reason in place of a description.
+    """
+    refused = []
+    for name in plugins.announced():
+        try:
+            plugins.load(name)
+        except DeviceError as error:
+            refused.append(DeviceInfo(name, f"not available: {error}"))
+    known = [DeviceInfo(name, description) for name, description in _core.devices()]
+    return known + [info for info in refused if info.name not in {device.name for device in known}]

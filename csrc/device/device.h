@@ -21,6 +21,7 @@ struct DeviceInfo {
   std::string description;  // one line for `ascendsched info`
   int threads = 1;          // intra-op threads
   bool computes = true;     // false: results are not meaningful (null, timed)
+  bool has_fused_kernels = true;  // for the nodes that fusion makes
   bool can_run_inline = false;
   size_t memory_limit_bytes = 0;  // 0: no limit
   size_t ring_capacity = 1024;    // entries that a stream holds before a launch blocks

@@ -11,9 +11,9 @@ void TilingContext::unsupported(const std::string& what) const {
 }
 
 // Kernels of one operator are tried in the order of their registration.
-void KernelRegistry::add(std::string op, DTypeSet types, TilingFn tiling, int type_input) {
+void KernelRegistry::add(std::string op, DTypeSet types, TilingFn tiling, int type_input, const void* data) {
   std::vector<Kernel>& list = kernels_[op];
-  list.push_back({std::move(op), types, type_input, tiling});
+  list.push_back({std::move(op), types, type_input, tiling, data});
   ++count_;
 }
 

@@ -21,6 +21,7 @@ from ascendsched.errors import AscendSchedError
 
 GUIDE = Path(__file__).resolve().parents[2] / "docs" / "guide"
 PAGES = [
+    "devices.md",
     "diagnose.md",
     "from-onnxruntime.md",
     "own-operators.md",
@@ -107,6 +108,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     command.chmod(0o755)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PATH", f"{command.parent}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.setenv("EXAMPLES", str(GUIDE.parents[1] / "examples"))
     monkeypatch.setenv("PYTHONPATH", str(Path(ascendsched.__file__).parents[1]))
     return tmp_path
 

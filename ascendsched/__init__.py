@@ -24,10 +24,11 @@ from ascendsched.tuning.buckets import Buckets
 
 if TYPE_CHECKING:
     from ascendsched.caches import Cache, Ring, hash_key, tiling_counters
-    from ascendsched.executable import Binding, DeviceInfo, Executable, Run, TensorInfo, compile, devices
+    from ascendsched.executable import Binding, Executable, Run, TensorInfo, compile
     from ascendsched.extensions import get_include
     from ascendsched.graph import Graph, Tensor
     from ascendsched.operators import op
+    from ascendsched.plugins import DeviceInfo, devices
     from ascendsched.store import load
     from ascendsched.tuning.governor import Governor
     from ascendsched.tuning.tuner import tune
@@ -36,7 +37,8 @@ if TYPE_CHECKING:
 _MODULES = {
     name: f"ascendsched.{module}"
     for module, names in {
-        "executable": ["Binding", "DeviceInfo", "Executable", "Run", "TensorInfo", "compile", "devices"],
+        "executable": ["Binding", "Executable", "Run", "TensorInfo", "compile"],
+        "plugins": ["DeviceInfo", "devices"],
         "caches": ["Cache", "Ring", "hash_key", "tiling_counters"],
         "graph": ["Graph", "Tensor"],
         "operators": ["op"],

@@ -13,7 +13,7 @@ import numpy as np
 
 from ascendsched import plugins
 from ascendsched.arrays import normalize, typed_results
-from ascendsched.errors import DeviceError, GraphError, PlanError
+from ascendsched.errors import GraphError, PlanError
 from ascendsched.graph import Graph
 from ascendsched.native import core as _core
 from ascendsched.options import Options, check_threads, default_threads, from_environment
@@ -33,14 +33,6 @@ class TensorInfo:
     name: str
     dtype: str
     shape: tuple[int | str | None, ...] | None
-
-
-@dataclass(frozen=True)
-class DeviceInfo:
-    """A device that `compile` accepts."""
-
-    name: str
-    description: str
 
 
 class PlanView:
@@ -385,18 +377,3 @@ def build(graph: _core.Graph, setup: Setup) -> Executable:
     from ascendsched.tuning.guided import GuidedExecutable
 
     return GuidedExecutable(core, setup, o)
-
-
-def devices() -> list[DeviceInfo]:
-    """The devices that `compile` accepts, those of installed packages included.
-
-    A package whose device cannot be loaded is listed with the reason in place of a description.
-    """
-    refused = []
-    for name in plugins.announced():
-        try:
-            plugins.load(name)
-        except DeviceError as error:
-            refused.append(DeviceInfo(name, f"not available: {error}"))
-    known = [DeviceInfo(name, description) for name, description in _core.devices()]
-    return known + [info for info in refused if info.name not in {device.name for device in known}]

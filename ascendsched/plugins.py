@@ -1,10 +1,12 @@
-"""Devices in C: from capsules, or from packages that announce them under the entry point group ``ascendsched.devices``.
+"""What devices there are: ours, and those in C of packages, which announce them under the entry point group
+``ascendsched.devices``, or hand them over in capsules.
 
-Experimental: the interface (``ascendsched/device.h``) may change until a real accelerator uses it.
+Experimental: the interface of the latter (``ascendsched/device.h``) may change until a real accelerator uses it.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
@@ -15,6 +17,14 @@ GROUP = "ascendsched.devices"
 
 _OURS = ("cpu", "null", "timed")
 _loaded: set[str] = set()
+
+
+@dataclass(frozen=True)
+class DeviceInfo:
+    """A device that `compile` accepts."""
+
+    name: str
+    description: str
 
 
 def register(capsule: Any) -> str:
@@ -61,9 +71,19 @@ def load(device: str) -> None:
     _loaded.add(name)
 
 
-def announced() -> list[str]:
-    """Names of the devices that packages announce, whether they can be loaded or not."""
-    return sorted({entry.name for entry in entry_points(group=GROUP)})
+def devices() -> list[DeviceInfo]:
+    """The devices that `compile` accepts, those of installed packages included.
+
+    A package whose device cannot be loaded is listed with the reason in place of a description.
+    """
+    refused = []
+    for name in sorted({entry.name for entry in entry_points(group=GROUP)}):
+        try:
+            load(name)
+        except DeviceError as error:
+            refused.append(DeviceInfo(name, f"not available: {error}"))
+    known = [DeviceInfo(name, description) for name, description in _core.devices()]
+    return known + [info for info in refused if info.name not in {device.name for device in known}]
 
 
 def _load(name: str, entry: EntryPoint) -> None:

@@ -24,7 +24,7 @@ def command(ctx: click.Context, device: str, checks: tuple[str, ...], as_json: b
     """
     from ascendsched import conformance  # --help must not load the core
 
-    outcomes = []
+    outcomes: list[conformance.Outcome] = []
     names = list(checks) or conformance.names()
     with progress(quiet=as_json) as show:
         for name in names:

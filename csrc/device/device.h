@@ -17,10 +17,10 @@ class KernelRegistry;  // kernel/kernel.h
 struct DeviceOptions;
 
 struct DeviceInfo {
-  std::string name;         // "cpu", "null", "timed"
-  std::string description;  // one line for `ascendsched info`
-  int threads = 1;          // intra-op threads
-  bool computes = true;     // false: results are not meaningful (null, timed)
+  std::string name;               // "cpu", "null", "timed"
+  std::string description;        // one line for `ascendsched info`
+  int threads = 1;                // intra-op threads
+  bool computes = true;           // false: results are not meaningful (null, timed)
   bool has_fused_kernels = true;  // for the nodes that fusion makes
   bool can_run_inline = false;
   size_t memory_limit_bytes = 0;  // 0: no limit

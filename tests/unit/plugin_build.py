@@ -12,17 +12,18 @@ from typing import Any
 
 import ascendsched as asc
 
-HAS_COMPILER = shutil.which("c++") is not None
+HAS_COMPILER = shutil.which("cc") is not None and shutil.which("c++") is not None
 _SANITIZERS = {"thread": ["-fsanitize=thread"], "address": ["-fsanitize=address,undefined"]}
 
 
 def build_library(source: Path, folder: Path) -> ctypes.CDLL:
-    """Compiles a plug-in against the shipped headers, with the sanitizer that the core was built with."""
+    """Compiles a plug-in in C or C++ against the shipped headers, with the sanitizer that the core was built with."""
     made = folder / f"{source.stem}{sysconfig.get_config_var('SHLIB_SUFFIX')}"
-    flags = ["-std=c++17", "-O1", "-g", "-shared", "-fPIC", "-pthread", "-Wall", "-Wno-missing-field-initializers"]
+    compiler = ["cc"] if source.suffix == ".c" else ["c++", "-std=c++17"]
+    flags = ["-O1", "-g", "-shared", "-fPIC", "-pthread", "-Wall", "-Wno-missing-field-initializers"]
     flags += _SANITIZERS.get(os.environ.get("ASCENDSCHED_SANITIZE", ""), [])
     environment = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
-    command = ["c++", *flags, f"-I{asc.get_include()}", str(source), "-o", str(made)]
+    command = [*compiler, *flags, f"-I{asc.get_include()}", str(source), "-o", str(made)]
     subprocess.run(command, check=True, timeout=240, env=environment)
     return ctypes.CDLL(str(made))
 

@@ -6,6 +6,7 @@ import gzip
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import warnings
@@ -133,6 +134,10 @@ def test_every_block_of_the_page_does_what_the_page_says(page: str) -> None:
     found = list(blocks(page))
     if any("onnxruntime as" in block.code for block in found):
         pytest.importorskip("onnxruntime", reason="the page's examples compare with it")
+    if any("pip install" in block.code for block in found):
+        pytest.importorskip("setuptools", reason="the page builds a package")
+        if shutil.which("cc") is None:
+            pytest.skip("the page builds a package, and there is no C compiler")
     if any("import torch" in block.code for block in found):
         pytest.importorskip("torch", reason="the page's examples are models of it")
     assert {block.language for block in found} <= {"python", "sh"}

@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ascendsched import plugins
 from ascendsched.errors import GraphError, PlanError, UnsupportedError
 from ascendsched.graph import Graph
 from ascendsched.native import core as _core
@@ -25,14 +25,6 @@ if TYPE_CHECKING:
     from ascendsched.tasks import Task
 
 Array = np.ndarray[Any, Any]
-
-
-@dataclass(frozen=True)
-class DeviceInfo:
-    """A device that `compile` accepts."""
-
-    name: str
-    description: str
 
 
 class PlanView:
@@ -271,7 +263,7 @@ def compile(
         Path of an ONNX file, its bytes, an ``onnx.ModelProto``, or a `Graph`.
     device
         One of `devices`: "cpu", "null" (kernels do nothing), "timed" or "timed:us=20" (kernels take a set time without
-        using a CPU).
+        using a CPU), or what an installed package brings.
     mode
         "host": operator by operator. "sink": resolved once per shape, one submit per run. "auto": sink where shapes are
         static or come back.
@@ -313,6 +305,7 @@ def compile(
 def build(graph: _core.Graph, setup: Setup, *, keep_graph: bool = False) -> Executable:
     """Compiles a graph as `setup` says. Unless it is to be kept, it is empty afterwards."""
     o = setup.options if setup.options is not None else from_environment()
+    plugins.load(setup.device)
     core = _core.compile(
         graph,
         device=setup.device,
@@ -338,8 +331,3 @@ def build(graph: _core.Graph, setup: Setup, *, keep_graph: bool = False) -> Exec
     from ascendsched.tuning.padded import PaddedExecutable
 
     return PaddedExecutable(core, setup, o.buckets)
-
-
-def devices() -> list[DeviceInfo]:
-    """The devices that `compile` accepts."""
-    return [DeviceInfo(name, description) for name, description in _core.devices()]

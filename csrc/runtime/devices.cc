@@ -8,13 +8,19 @@
 
 #include "backends/cpu/device.h"
 #include "backends/null/device.h"
+#include "backends/plugin/device.h"
+#include "backends/plugin/registry.h"
 #include "backends/timed/device.h"
 #include "sync/fork.h"
 
 namespace asc {
 namespace {
 
-constexpr const char* kKnown = "known devices: cpu, null, timed, timed:us=N,tiling=N,launch=N";
+std::string known_devices() {
+  std::string text = "known devices: cpu, null, timed, timed:us=N,tiling=N,launch=N";
+  for (const PluginListing& plugin : list_plugins()) text += ", " + plugin.name;
+  return text;
+}
 
 // "us=20,tiling=5,launch=2.5": microseconds.
 TimedOptions parse_timed(const std::string& options) {
@@ -42,12 +48,15 @@ TimedOptions parse_timed(const std::string& options) {
 std::unique_ptr<Device> create_device(const std::string& name, const DeviceSettings& settings) {
   const size_t colon = name.find(':');
   const std::string kind = name.substr(0, colon), options = colon == std::string::npos ? "" : name.substr(colon + 1);
+  if (const Plugin* plugin = find_plugin(kind))
+    return create_plugin_device(*plugin, {settings.threads, settings.memory_limit_bytes, options});
   if (kind == "timed") {
     TimedOptions timed = parse_timed(options);
     timed.memory_limit_bytes = settings.memory_limit_bytes;
     return create_timed_device(timed);
   }
-  if (!options.empty()) throw DeviceError("[device] " + kind + " takes no options, got '" + options + "'; " + kKnown);
+  if (!options.empty())
+    throw DeviceError("[device] " + kind + " takes no options, got '" + options + "'; " + known_devices());
   if (kind == "cpu") {
     CpuOptions cpu;
     cpu.threads = settings.threads;
@@ -60,7 +69,7 @@ std::unique_ptr<Device> create_device(const std::string& name, const DeviceSetti
     null.memory_limit_bytes = settings.memory_limit_bytes;
     return create_null_device(null);
   }
-  throw DeviceUnavailableError("[device] '" + name + "' is not available; " + kKnown);
+  throw DeviceUnavailableError("[device] '" + name + "' is not available; " + known_devices());
 }
 
 namespace {
@@ -99,6 +108,7 @@ std::vector<DeviceListing> list_devices() {
     const DeviceInfo info = create_device(name, {})->info();
     list.push_back({info.name, info.description});
   }
+  for (const PluginListing& plugin : list_plugins()) list.push_back({plugin.name, plugin.description});
   return list;
 }
 

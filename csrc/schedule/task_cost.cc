@@ -6,8 +6,9 @@
 namespace asc {
 namespace {
 
-// Of one thread, as measured with caches warm: a dense product, a recurrent step (its weights come from the
-// second-level cache or beyond), element by element, and what every launch costs.
+// Rough figures of one thread with warm caches: a dense product, a recurrent step (its weights come from the
+// second-level cache or beyond), element by element, and what every launch costs. Where they mislead, the race
+// (stream_race.h) decides.
 constexpr double kProductOperationsPerNs = 40, kRecurrentOperationsPerNs = 12, kBytesPerNs = 10, kTaskNs = 60;
 
 bool is_product(const std::string& op) {

@@ -243,7 +243,7 @@ py::dict stop_profile(PyExecutable& exe) {
   uint64_t lost = r->host.lost() + r->device.lost();
   d["host"] = py::module_::import("numpy").attr("concatenate")(host_arrays(*r, &lost));
   d["device"] = spans_array(r->device);
-  d["ns_per_tick"] = ns_per_tick();
+  d["ns_per_tick"] = r->is_virtual() ? 1.0 : ns_per_tick();
   d["lost"] = lost;
   d["inline"] = r->was_inline;
   d["device_name"] = exe.core->device_info().name;

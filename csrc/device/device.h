@@ -17,10 +17,11 @@ class KernelRegistry;  // kernel/kernel.h
 struct DeviceOptions;
 
 struct DeviceInfo {
-  std::string name;         // "cpu", "null", "timed"
+  std::string name;         // "cpu", "null", "timed", "sim"
   std::string description;  // one line for `ascendsched info`
   int threads = 1;          // intra-op threads
   bool computes = true;     // false: results are not meaningful (null, timed)
+  bool is_virtual = false;  // profiles are in virtual time, counted by the device: see Recorder::is_virtual
   bool can_run_inline = false;
   size_t memory_limit_bytes = 0;  // 0: no limit
   size_t ring_capacity = 1024;    // entries that a stream holds before a launch blocks

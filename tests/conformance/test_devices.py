@@ -9,7 +9,7 @@ from onnx import helper as h
 import ascendsched as asc
 from tests.unit import onnx_models
 
-DEVICES = ["cpu", "null", "timed:us=1"]
+DEVICES = ["cpu", "null", "sim", "timed:us=1"]
 MODES = ["host", "sink", "auto"]
 pytestmark = pytest.mark.sanitize
 
@@ -73,5 +73,5 @@ class TestDevice:
 
 
 def test_devices_are_listed():
-    assert [d.name for d in asc.devices()] == ["cpu", "null", "timed"]
+    assert [d.name for d in asc.devices()] == ["cpu", "null", "sim", "timed"]
     assert all(d.description for d in asc.devices())

@@ -358,11 +358,12 @@ def compile(
         from ascendsched.frontends import onnx as frontend
 
         graph = frontend.load(model, files)
-    return build(graph, Setup(device, mode, threads, options, tuple(SourceFile.read(*file) for file in files.items())))
+    setup = Setup(device, mode, threads, options, tuple(SourceFile.read(*file) for file in files.items()))
+    return build(graph, setup, keep_graph=isinstance(model, Graph))
 
 
-def build(graph: _core.Graph, setup: Setup) -> Executable:
-    """Compiles a graph as `setup` says."""
+def build(graph: _core.Graph, setup: Setup, *, keep_graph: bool = False) -> Executable:
+    """Compiles a graph as `setup` says. Unless it is to be kept, it is empty afterwards."""
     o = setup.options if setup.options is not None else from_environment()
     device = setup.device
     if device.partition(":")[0] == "sim":
@@ -382,6 +383,7 @@ def build(graph: _core.Graph, setup: Setup) -> Executable:
         use_onednn=o.onednn,
         pipeline_workers=o.pipeline_workers,
         normalize=normalize,
+        keep_graph=keep_graph,
     )
     if o.buckets is None and not o.predict:
         return Executable(core, setup)

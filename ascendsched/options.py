@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -99,15 +99,23 @@ class Options:
             raise PlanError(f"[options] pipeline_workers: {workers!r}; expected -1 (automatic) to 14")
         if self.buckets is not None and not isinstance(self.buckets, Buckets):
             raise PlanError(f"[options] buckets: {type(self.buckets).__name__}; expected ascendsched.Buckets(...)")
-        for setting in fields(self):
-            if setting.name in ("pipeline_workers", "buckets"):
-                continue
-            value = getattr(self, setting.name)
-            kind = bool if isinstance(setting.default, bool) else int
+        for name, kind in _KINDS.items():
+            value = getattr(self, name)
             if not isinstance(value, kind) or not 0 <= value < 1 << 63:
-                raise PlanError(
-                    f"[options] {setting.name}: {value!r}; expected {'a bool' if kind is bool else '0 or more bytes'}"
-                )
+                expected = "a bool" if kind is bool else "0 or more bytes"
+                raise PlanError(f"[options] {name}: {value!r}; expected {expected}")
+
+
+_KINDS = {
+    setting.name: bool if isinstance(setting.default, bool) else int
+    for setting in fields(Options)
+    if setting.name not in ("pipeline_workers", "buckets")
+}
+_VARIABLES = {
+    setting.name: _PREFIX + setting.name.upper()
+    for setting in fields(Options)
+    if setting.metadata.get("is_variable", True)
+}
 
 
 def options_from(values: Mapping[str, Any]) -> Options:
@@ -134,18 +142,16 @@ def from_environment() -> Options:
         Where a variable does not hold a whole number.
     """
     changes: dict[str, int | bool] = {}
-    for setting in fields(Options):
-        if not setting.metadata.get("is_variable", True):
-            continue
-        text = os.environ.get(_PREFIX + setting.name.upper())
+    for name, variable in _VARIABLES.items():
+        text = os.environ.get(variable)
         if text is None:
             continue
         try:
             number = int(text)
         except ValueError as e:
-            raise PlanError(f"[options] {_PREFIX}{setting.name.upper()}={text!r}; set it to a whole number") from e
-        changes[setting.name] = bool(number) if isinstance(setting.default, bool) else number
-    return replace(Options(), **changes)  # type: ignore[arg-type]
+            raise PlanError(f"[options] {variable}={text!r}; set it to a whole number") from e
+        changes[name] = bool(number) if _KINDS.get(name) is bool else number
+    return Options(**changes)  # type: ignore[arg-type]
 
 
 def default_threads() -> int:

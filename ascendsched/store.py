@@ -310,7 +310,7 @@ def _check(saved: _Saved, model: Model | None) -> None:
 def _restore(saved: _Saved, changes: dict[str, Any]) -> Executable:
     try:
         graph = _core.map_graph(str(saved.path), saved.structure, saved.data)
-        return build(graph, replace(saved.setup, **changes))
+        return build(graph, replace(saved.setup, **changes) if changes else saved.setup)
     except (GraphError, PlanError, UnsupportedError, UnicodeDecodeError) as error:
         raise _UnusableError(str(error)) from None
 

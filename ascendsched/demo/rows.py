@@ -138,7 +138,7 @@ class Row:
         count = self.counters.get
         hits, misses = count("schedule_hits", 0), count("schedule_misses", 0)
         if not hits + misses:
-            hits = count("nodes_skipped", 0) + count("tiling_hits", 0)
+            hits = count("nodes_skipped", 0) + count("twins", 0) + count("tiling_hits", 0)
             # Without a tiling cache nothing is looked up: every resolved node is a miss.
             misses = count("tiling_misses", 0) or (0 if count("tiling_hits", 0) else count("nodes_resolved", 0))
         return 100.0 * hits / (hits + misses) if hits + misses else None

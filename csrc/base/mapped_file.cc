@@ -37,11 +37,7 @@ std::shared_ptr<const MappedFile> MappedFile::open(const std::string& path) {
   if (bytes) {
     data = mmap(nullptr, bytes, PROT_READ, MAP_PRIVATE, file.fd, 0);
     if (data == MAP_FAILED) fail(path, std::strerror(errno));
-    // Most readers read everything: one call maps the pages in less time than faults would take, one by one.
-#ifdef MADV_POPULATE_READ
-    if (madvise(data, bytes, MADV_POPULATE_READ) != 0)
-#endif
-      madvise(data, bytes, MADV_WILLNEED);
+    madvise(data, bytes, MADV_WILLNEED);  // most readers read everything
   }
   return std::shared_ptr<const MappedFile>(new MappedFile(static_cast<const char*>(data), bytes));
 }

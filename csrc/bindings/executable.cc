@@ -278,10 +278,11 @@ Mode mode_from_name(const std::string& name) {
   throw PlanError("[compile] mode '" + name + "' is unknown; use \"host\", \"sink\" or \"auto\"");
 }
 
+// Without `keep_graph` the plan takes the graph's contents, and leaves it empty.
 std::unique_ptr<PyExecutable> compile(const std::shared_ptr<Graph>& graph, const std::string& device,
                                       const std::string& mode, int threads, size_t memory_limit_bytes,
                                       size_t tiling_cache_bytes, size_t schedule_cache_bytes, bool memo, bool fuse,
-                                      bool use_onednn, int pipeline_workers, py::object normalize) {
+                                      bool use_onednn, int pipeline_workers, py::object normalize, bool keep_graph) {
   ExecutableOptions o;
   o.device = device;
   o.mode = mode_from_name(mode);
@@ -294,7 +295,7 @@ std::unique_ptr<PyExecutable> compile(const std::shared_ptr<Graph>& graph, const
   std::shared_ptr<Executable> core;
   {
     py::gil_scoped_release unlocked;
-    core = Executable::create(*graph, o);
+    core = Executable::create(keep_graph ? *graph : std::move(*graph), o);
   }
   auto exe = std::unique_ptr<PyExecutable>(new PyExecutable{Owned<Executable>(core), {}, {}, std::move(normalize), {}});
   exe->input_names = names(core->plan(), core->plan().inputs);
@@ -390,7 +391,8 @@ void bind_executable(py::module_& m) {
 
   m.def("compile", &compile, py::arg("graph"), py::kw_only(), py::arg("device"), py::arg("mode"), py::arg("threads"),
         py::arg("memory_limit_bytes"), py::arg("tiling_cache_bytes"), py::arg("schedule_cache_bytes"), py::arg("memo"),
-        py::arg("fuse"), py::arg("use_onednn"), py::arg("pipeline_workers"), py::arg("normalize"));
+        py::arg("fuse"), py::arg("use_onednn"), py::arg("pipeline_workers"), py::arg("normalize"),
+        py::arg("keep_graph"));
 }
 
 }  // namespace asc

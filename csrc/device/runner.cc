@@ -39,14 +39,22 @@ Status launch_each(const Task*& task, const Task* end, void* const* slots, Worke
 
 // The same with one span per task. Neighbours share the time stamp of their boundary.
 Status launch_each_recorded(const Task*& task, const Batch& batch, Worker& worker, SpanLog& log) {
-  Span span{now_ticks(), 0, batch.event->run, 0, batch.sequence, Stage::kKernel};
+  const uint32_t run = batch.event->run, sequence = batch.sequence;
+  uint64_t start = now_ticks();
   for (; task != batch.tasks.end(); ++task) {
     const Status status = task->launch(*task, batch.slots, worker);
-    span.end_ticks = now_ticks();
-    span.node = static_cast<int32_t>(task->node);
-    log.add(span);
+    const uint64_t end = now_ticks();
+    if (Span* span = log.next()) {
+      span->start_ticks = start;
+      span->end_ticks = end;
+      span->run = run;
+      span->node = static_cast<int32_t>(task->node);
+      span->sequence = sequence;
+      span->stage = Stage::kKernel;
+      span->worker = 0;
+    }
     if (status != Status::kOk) return status;
-    span.start_ticks = span.end_ticks;
+    start = end;
   }
   return Status::kOk;
 }

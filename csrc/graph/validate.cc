@@ -46,9 +46,11 @@ class Validator {
     const std::string& name = graph_.value(v).name;
     return "value " + (name.empty() ? "#" + std::to_string(v) : "'" + name + "'");
   }
-  void check_id(ValueId v, const std::string& user) const {
+  // `user` gives the text of who names the value.
+  template <typename User>
+  void check_id(ValueId v, const User& user) const {
     if (v < 0 || static_cast<size_t>(v) >= graph_.value_count())
-      fail(user + " has value id " + std::to_string(v) + ", the graph has " + std::to_string(graph_.value_count()) +
+      fail(user() + " has value id " + std::to_string(v) + ", the graph has " + std::to_string(graph_.value_count()) +
            " values; use ids returned by add_value");
   }
 
@@ -57,7 +59,7 @@ class Validator {
     for (size_t v = 0; v < graph_.value_count(); ++v)
       if (graph_.value(static_cast<ValueId>(v)).constant) producer_[v] = kConstant;
     for (ValueId v : graph_.inputs()) {
-      check_id(v, "a graph input");
+      check_id(v, [] { return std::string("a graph input"); });
       if (producer_[v] == kInput) fail(value_text(v) + " is a graph input twice; list it once");
       if (producer_[v] == kConstant) fail(value_text(v) + " is both a graph input and a constant; keep one of them");
       producer_[v] = kInput;
@@ -68,7 +70,7 @@ class Validator {
     for (size_t i = 0; i < nodes().size(); ++i) {
       for (ValueId v : nodes()[i].outputs) {
         if (v == kNoValue) continue;
-        check_id(v, "an output of " + node_text(i));
+        check_id(v, [&] { return "an output of " + node_text(i); });
         if (producer_[v] == kInput || producer_[v] == kConstant)
           fail(value_text(v) + " is produced by " + node_text(i) + ", but is also a " +
                (producer_[v] == kInput ? "graph input" : "constant") + "; give the output its own value");
@@ -84,14 +86,14 @@ class Validator {
     for (size_t i = 0; i < nodes().size(); ++i) {
       for (ValueId v : nodes()[i].inputs) {
         if (v == kNoValue) continue;
-        check_id(v, "an input of " + node_text(i));
+        check_id(v, [&] { return "an input of " + node_text(i); });
         if (producer_[v] == kNobody)
           fail(value_text(v) + ", read by " + node_text(i) +
                ", has no producer; make it an input or constant, or add the node that computes it");
       }
     }
     for (ValueId v : graph_.outputs()) {
-      check_id(v, "a graph output");
+      check_id(v, [] { return std::string("a graph output"); });
       if (producer_[v] == kNobody)
         fail("graph output " + value_text(v) + " has no producer; add the node that computes it");
     }

@@ -9,7 +9,9 @@ namespace {
 
 constexpr size_t kBatches = 64;        // between two stages
 constexpr uint32_t kBatchNodes = 32;   // bits of Batch::changed
-constexpr int64_t kBatchNs = 100'000;  // a batch waits no longer for further nodes; waking a worker costs some 10 us
+// A batch waits no longer for further nodes: waking a worker costs some 10 us. Near both ends of a run less, where the
+// next stage has nothing else to do.
+constexpr double kLeastBatchNs = 25'000, kMostBatchNs = 100'000;
 constexpr size_t kPendingJobs = 16;    // tilings made ahead of the node at hand, per helper
 constexpr int64_t kSpinNs = 0;         // workers park at once: those they wait for need the CPU
 constexpr uint8_t kPlacer = 1, kLauncher = 2, kFirstHelper = 3;  // Recorder::worker
@@ -18,13 +20,21 @@ constexpr uint8_t kPlacer = 1, kLauncher = 2, kFirstHelper = 3;  // Recorder::wo
 
 struct Pipeline::Work {
   Work(HostSegment& segment, const HostSegment::Use& use, PipelineShape shape)
-      : segment(segment), use(use), shape(shape), changed(segment.size()) {}
+      : segment(segment), use(use), shape(shape), changed(segment.size()), start(now_ticks()) {}
+
+  // How long a batch may wait, after `end` nodes were resolved by `now`.
+  double patience_ns(uint32_t end, uint64_t now) const {
+    const double past = static_cast<double>(now - start) * ns_per_tick();
+    const double rest = past / end * static_cast<double>(segment.size() - end);
+    return std::clamp(std::min(past, rest) / 2, kLeastBatchNs, kMostBatchNs);
+  }
 
   HostSegment& segment;
   HostSegment::Use use;
   const PipelineShape shape;
   std::deque<std::pair<uint32_t, std::shared_ptr<TilingJob>>> pending;  // nodes whose tiling is being made
   std::vector<bool> changed;
+  const uint64_t start;           // of the run
   uint32_t handed = 0;            // nodes given to the next stage
   uint64_t batch_start = 0;       // when the node at `handed` was resolved
   std::atomic<uint32_t> done{0};  // nodes through the last stage
@@ -176,12 +186,13 @@ void Pipeline::take_pending(Work& work, bool must) {
 void Pipeline::hand_over(Work& work, uint32_t end, bool is_last) {
   while (work.handed < end) {
     const uint32_t count = std::min(end - work.handed, kBatchNodes);
-    const double age_ns = static_cast<double>(now_ticks() - work.batch_start) * ns_per_tick();
-    if (!is_last && count < kBatchNodes && age_ns < kBatchNs) return;
+    const uint64_t now = now_ticks();
+    const double age_ns = static_cast<double>(now - work.batch_start) * ns_per_tick();
+    if (!is_last && count < kBatchNodes && age_ns < work.patience_ns(end, now)) return;
     Batch batch{&work, work.handed, count, 0};
     for (uint32_t i = 0; i < count; ++i) batch.changed |= uint32_t{work.changed[work.handed + i]} << i;
     work.handed += count;
-    work.batch_start = now_ticks();
+    work.batch_start = now;
     placing_.push(batch);
   }
 }

@@ -28,8 +28,8 @@ struct LevelBuilder {
 
 // types.cc: element types, static shapes, constant folding, bodies. `add_node` appends one node, or its results as
 // constants; `describe_node` only checks its arity and infers its types.
-PlanNode describe_node(LevelBuilder& b, const Node& n);
-void add_node(LevelBuilder& b, const Node& n);
+PlanNode describe_node(const LevelBuilder& b, Node n);
+void add_node(LevelBuilder& b, Node n);
 // widen.cc: adds all nodes, half-precision arithmetic in float32.
 void infer_types_and_fold(LevelBuilder& b);
 // transposes.cc: transpositions behind element-wise operators.

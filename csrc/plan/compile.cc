@@ -70,7 +70,7 @@ void drop_unread_constants(LevelBuilder& b, const Plan& plan) {
     if (!is_read[v]) b.values[v].constant = nullptr;
 }
 
-std::vector<std::string> find_dynamic_reasons(const LevelBuilder& b, const Plan& plan) {
+std::vector<std::string> find_dynamic_reasons(const Plan& plan) {
   std::vector<std::string> reasons;
   for (size_t i = 0; i < plan.inputs.size(); ++i) {
     const PlanValue& v = plan.values[plan.inputs[i]];
@@ -87,7 +87,7 @@ std::vector<std::string> find_dynamic_reasons(const LevelBuilder& b, const Plan&
       reasons.push_back("the result shape of " + s.nodes[n].node.op + " '" + s.nodes[n].node.name +
                         "' depends on data");
     for (ValueId v : s.read_backs)
-      reasons.push_back("a shape or branch depends on the data of '" + b.values[v].name + "'");
+      reasons.push_back("a shape or branch depends on the data of '" + plan.values[v].name + "'");
     if (s.kind != SegmentKind::kTasks)
       reasons.push_back("control flow: " + s.nodes[0].node.op + " '" + s.nodes[0].node.name + "'");
   }
@@ -116,9 +116,9 @@ std::shared_ptr<const Plan> compile_level(LevelBuilder& b) {
   plan->outputs = b.outputs;
   plan->segments = cut_segments(b);
   drop_unread_constants(b, *plan);
-  plan->values = b.values;
-  for (ValueId v : plan->inputs) plan->host_inputs.push_back(b.values[v].is_host && !b.values[v].constant);
-  plan->dynamic_reasons = find_dynamic_reasons(b, *plan);
+  plan->values = std::move(b.values);
+  for (ValueId v : plan->inputs) plan->host_inputs.push_back(plan->values[v].is_host && !plan->values[v].constant);
+  plan->dynamic_reasons = find_dynamic_reasons(*plan);
   return plan;
 }
 

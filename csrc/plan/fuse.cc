@@ -41,6 +41,7 @@ class Fuser {
 
   void run() {
     std::vector<PlanNode> fused;  // last first
+    fused.reserve(b_.nodes.size());
     for (int root = static_cast<int>(roles_.size()) - 1; root >= 0; --root) {
       if (is_taken(root)) continue;
       const std::vector<int> group = grow(root);

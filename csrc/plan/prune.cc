@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <set>
 
 #include "plan/builder.h"
@@ -17,19 +18,19 @@ void skip_identities(LevelBuilder& b) {
 void prune(LevelBuilder& b) {
   std::vector<bool> is_needed(b.values.size(), false);
   for (ValueId v : b.outputs) is_needed[v] = true;
-  std::vector<PlanNode> live;
   for (auto p = b.nodes.rbegin(); p != b.nodes.rend(); ++p) {
     bool keep = false;
     for (ValueId v : p->node.outputs) keep |= v != kNoValue && is_needed[v];
     if (!keep) {
       b.bodies.erase(static_cast<int>(p->number));
+      p->op = nullptr;
       continue;
     }
     for (ValueId v : p->node.inputs)
       if (v != kNoValue) is_needed[v] = true;
-    live.push_back(std::move(*p));
   }
-  b.nodes.assign(std::make_move_iterator(live.rbegin()), std::make_move_iterator(live.rend()));
+  const auto is_dead = [](const PlanNode& p) { return p.op == nullptr; };
+  b.nodes.erase(std::remove_if(b.nodes.begin(), b.nodes.end(), is_dead), b.nodes.end());
 }
 
 // A result gets memory of its own, filled by the task that produces it. Where that task cannot fill it (the result is

@@ -47,14 +47,15 @@ class Cutter {
     for (int depth = 0; depth <= last; ++depth) {
       Segment tasks;
       for (size_t i = 0; i < b_.nodes.size(); ++i)
-        if (depths_[i] == depth && b_.nodes[i].op->kind != OpKind::kControl) tasks.nodes.push_back(b_.nodes[i]);
+        if (depths_[i] == depth && b_.nodes[i].op->kind != OpKind::kControl)
+          tasks.nodes.push_back(std::move(b_.nodes[i]));
       if (!tasks.nodes.empty()) segments_.push_back(std::move(tasks));
       for (size_t i = 0; i < b_.nodes.size(); ++i) {
         if (depths_[i] != depth || b_.nodes[i].op->kind != OpKind::kControl) continue;
         Segment control;
         control.kind = b_.nodes[i].node.op == "If" ? SegmentKind::kIf : SegmentKind::kLoop;
         control.bodies = b_.bodies[static_cast<int>(b_.nodes[i].number)];
-        control.nodes.push_back(b_.nodes[i]);
+        control.nodes.push_back(std::move(b_.nodes[i]));
         segments_.push_back(std::move(control));
       }
     }

@@ -38,17 +38,20 @@ HostTensor transposed(const HostTensor& t, const Permutation& to) {
 
 class Mover {
  public:
-  explicit Mover(LevelBuilder& b) : b_(b), users_(b.values.size()), ranks_(b.values.size(), kUnknown) {
+  explicit Mover(LevelBuilder& b) : b_(b), keeps_order_(b.values.size(), false), ranks_(b.values.size(), kUnknown) {
     for (ValueId v : b.graph.inputs())
       if (b.values[v].type.has_rank) ranks_[v] = b.values[v].type.dims.size();
-    for (const PlanNode& p : b.nodes)
+    for (const PlanNode& p : b.nodes) {
+      if (p.node.op == "Transpose" || p.node.op == "Concat" || is_element_wise(p.node.op)) continue;
       for (ValueId v : p.node.inputs)
-        if (v != kNoValue) users_[v].push_back(p.node.op);
+        if (v != kNoValue) keeps_order_[v] = true;
+    }
   }
 
   void run() {
     std::vector<PlanNode> nodes = std::move(b_.nodes);
     b_.nodes.clear();
+    b_.nodes.reserve(nodes.size());
     for (PlanNode& p : nodes) {
       if (p.node.op == "Transpose")
         note(p);
@@ -187,10 +190,7 @@ class Mover {
     if (const HostTensor* c = b_.values[v].constant.get())
       return !is_concat && c->shape.rank() <= static_cast<int>(order.size()) && c->bytes() <= kMaxConstantBytes;
     const Pending* w = pending(v);
-    if (!w || w->perm != order) return false;
-    return std::all_of(users_[v].begin(), users_[v].end(), [](const std::string& op) {
-      return op == "Transpose" || op == "Concat" || is_element_wise(op);
-    });
+    return w && w->perm == order && !keeps_order_[v];
   }
 
   static bool turn_axis(PlanNode& p, const Permutation& order) {
@@ -228,7 +228,7 @@ class Mover {
     value.root = static_cast<ValueId>(b_.values.size());
     b_.values.push_back(std::move(value));
     b_.static_shapes.push_back(shape);
-    users_.emplace_back();
+    keeps_order_.push_back(false);
     ranks_.push_back(kUnknown);
     return b_.values.back().root;
   }
@@ -237,15 +237,16 @@ class Mover {
   static constexpr size_t kMaxConstantBytes = size_t{16} << 20;
 
   LevelBuilder& b_;
-  std::vector<std::vector<std::string>> users_;  // by value: operators
-  std::vector<size_t> ranks_;                    // by value
+  std::vector<bool> keeps_order_;  // by value: an operator reads it that cannot take its dimensions in another order
+  std::vector<size_t> ranks_;      // by value
   std::map<ValueId, Pending> pending_;
 };
 
 }  // namespace
 
 void move_transposes(LevelBuilder& b) {
-  if (b.options->fuse) Mover(b).run();
+  const auto is_transpose = [](const PlanNode& p) { return p.node.op == "Transpose"; };
+  if (b.options->fuse && std::any_of(b.nodes.begin(), b.nodes.end(), is_transpose)) Mover(b).run();
 }
 
 }  // namespace asc

@@ -5,12 +5,13 @@
 namespace asc {
 namespace {
 
-PlanNode make_plan_node(LevelBuilder& b, const Node& n) {
+PlanNode make_plan_node(const LevelBuilder& b, Node n) {
   PlanNode p;
-  p.node = n;
-  p.op = OpRegistry::instance().find(n.op);
-  for (size_t i = 0; i < n.inputs.size(); ++i) {
-    const ValueId v = n.inputs[i];
+  p.node = std::move(n);
+  p.op = OpRegistry::instance().find(p.node.op);
+  p.input_types.reserve(p.node.inputs.size());
+  for (size_t i = 0; i < p.node.inputs.size(); ++i) {
+    const ValueId v = p.node.inputs[i];
     p.input_types.push_back(v == kNoValue ? DType::kUndefined : b.values[v].type.dtype);
     if (v != kNoValue && b.values[v].constant && i < 64) p.constant_inputs |= uint64_t{1} << i;
   }
@@ -100,7 +101,8 @@ void set_output(LevelBuilder& b, const PlanNode& p, size_t i, const std::optiona
   b.static_shapes[v] = *shape;
   value.type.has_rank = true;
   value.type.dims.clear();
-  for (int64_t d : *shape) value.type.dims.push_back({d, ""});
+  value.type.dims.reserve(static_cast<size_t>(shape->rank()));
+  for (int64_t d : *shape) value.type.dims.push_back({d, {}});
 }
 
 BodyInputs describe(const LevelBuilder& b, const PlanNode& p, size_t first, bool keeps_values) {
@@ -188,17 +190,18 @@ void infer_control(LevelBuilder& b, PlanNode& p) {
 
 }  // namespace
 
-PlanNode describe_node(LevelBuilder& b, const Node& n) {
-  PlanNode p = make_plan_node(b, n);
+PlanNode describe_node(const LevelBuilder& b, Node n) {
+  PlanNode p = make_plan_node(b, std::move(n));
   check_arity(p);
   if (p.op->kind == OpKind::kControl) return p;
-  for (size_t i = 0; i < n.outputs.size(); ++i)
-    p.output_types.push_back(p.op->infer_dtype(n, p.input_types, static_cast<int>(i)));
+  p.output_types.reserve(p.node.outputs.size());
+  for (size_t i = 0; i < p.node.outputs.size(); ++i)
+    p.output_types.push_back(p.op->infer_dtype(p.node, p.input_types, static_cast<int>(i)));
   return p;
 }
 
-void add_node(LevelBuilder& b, const Node& n) {
-  PlanNode p = describe_node(b, n);
+void add_node(LevelBuilder& b, Node n) {
+  PlanNode p = describe_node(b, std::move(n));
   p.number = (*b.next_number)++;
   std::optional<std::vector<Shape>> shapes;
   if (p.op->kind == OpKind::kControl) {
@@ -208,7 +211,7 @@ void add_node(LevelBuilder& b, const Node& n) {
     shapes = infer_static(b, p);
   }
   const bool has_shapes = shapes && p.op->kind != OpKind::kDataDependent;
-  for (size_t i = 0; i < n.outputs.size(); ++i)
+  for (size_t i = 0; i < p.node.outputs.size(); ++i)
     set_output(b, p, i, has_shapes ? std::optional<Shape>((*shapes)[i]) : std::nullopt);
   if (has_shapes && fits_fold_limit(b, p, *shapes) && try_fold(b, p)) return;
   b.nodes.push_back(std::move(p));

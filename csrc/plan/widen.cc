@@ -22,12 +22,12 @@ class Widener {
  public:
   explicit Widener(LevelBuilder& b) : b_(b) {}
 
-  void add(const Node& n) {
-    const PlanNode original = describe_node(b_, n);
-    if (!can_widen(original)) {
-      add_node(b_, n);
+  void add(Node n) {
+    if (!can_widen(n)) {
+      add_node(b_, std::move(n));
       return;
     }
+    const PlanNode original = describe_node(b_, n);
     Node wide = n;
     for (ValueId& v : wide.inputs)
       if (is_half(v)) v = widen(v);
@@ -37,10 +37,11 @@ class Widener {
       wide.outputs[i] = new_value(b_.values[n.outputs[i]].name + "_float32");
       narrowed.push_back(i);
     }
-    add_node(b_, wide);
+    const std::vector<ValueId> outputs = wide.outputs;
+    add_node(b_, std::move(wide));
     for (size_t i : narrowed) {
-      add_cast(wide.outputs[i], n.outputs[i], original.output_types[i]);
-      set_wide(n.outputs[i], wide.outputs[i]);
+      add_cast(outputs[i], n.outputs[i], original.output_types[i]);
+      set_wide(n.outputs[i], outputs[i]);
     }
   }
 
@@ -52,15 +53,16 @@ class Widener {
     wide_[v] = wide;
   }
 
-  bool can_widen(const PlanNode& p) const {
-    if (p.op->kind == OpKind::kControl || p.node.op == "CastLike" || p.node.op == "BitCast") return false;
+  bool can_widen(const Node& n) const {
     bool any = false, all_wide = true;
-    for (ValueId v : p.node.inputs) {
+    for (ValueId v : n.inputs) {
       if (!is_half(v)) continue;
       any = true;
       all_wide = all_wide && wide_of(v) != kNoValue;
     }
-    return any && (all_wide || (!is_movement(p.node.op) && p.node.op != "Cast"));
+    if (!any || n.op == "CastLike" || n.op == "BitCast") return false;
+    if (OpRegistry::instance().find(n.op)->kind == OpKind::kControl) return false;
+    return all_wide || (!is_movement(n.op) && n.op != "Cast");
   }
 
   ValueId widen(ValueId v) {
@@ -91,7 +93,7 @@ class Widener {
     n.attributes.set("to", type == DType::kFloat32   ? kOnnxFloat
                            : type == DType::kFloat16 ? kOnnxFloat16
                                                      : kOnnxBFloat16);
-    add_node(b_, n);
+    add_node(b_, std::move(n));
   }
 
   LevelBuilder& b_;
@@ -102,7 +104,8 @@ class Widener {
 
 void infer_types_and_fold(LevelBuilder& b) {
   Widener widener(b);
-  for (const Node& n : b.graph.nodes()) widener.add(n);
+  b.nodes.reserve(b.graph.nodes().size());
+  for (Node& n : b.graph.nodes()) widener.add(std::move(n));
 }
 
 }  // namespace asc

@@ -41,20 +41,27 @@ struct Span {
 
 class SpanLog {
  public:
-  explicit SpanLog(size_t capacity) : spans_(capacity) {}
+  explicit SpanLog(size_t capacity) : spans_(capacity), free_(spans_.data()), end_(free_ + capacity) {}
+  SpanLog(const SpanLog&) = delete;
+  SpanLog& operator=(const SpanLog&) = delete;
+
+  // Room for the next span, to be filled field by field: a copy of what was just written in pieces would stall. Null
+  // where there is none; the span then counts as lost.
+  Span* next() {
+    if (__builtin_expect(free_ != end_, 1)) return free_++;
+    ++lost_;
+    return nullptr;
+  }
   void add(const Span& s) {
-    if (count_ < spans_.size())
-      spans_[count_++] = s;
-    else
-      ++lost_;
+    if (Span* room = next()) *room = s;
   }
   const Span* data() const { return spans_.data(); }
-  size_t size() const { return count_; }
+  size_t size() const { return static_cast<size_t>(free_ - spans_.data()); }
   uint64_t lost() const { return lost_; }
 
  private:
   std::vector<Span> spans_;
-  size_t count_ = 0;
+  Span *free_, *end_;
   uint64_t lost_ = 0;
 };
 

@@ -269,6 +269,7 @@ Stats Executable::stats() {
           {"tiling_hits", d(context_.counters.tiling_hits)},
           {"tiling_misses", d(context_.counters.tiling_misses)},
           {"tiling_bypasses", d(context_.counters.tiling_bypasses)},
+          {"twins", d(context_.counters.twins)},
           {"tiling_evictions", d(t.evictions)},
           {"tiling_entries", d(t.entries)},
           {"tiling_bytes", d(t.bytes)},

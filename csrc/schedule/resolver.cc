@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <unordered_map>
 
 #include "ops/host_call.h"
 
@@ -33,6 +34,26 @@ Resolver::Resolver(const Plan& plan, ResolveContext& context) : plan_(plan), con
   if (!missing.empty())
     throw UnsupportedError("[compile] no kernel for: " + missing +
                            "; convert these to float32 in the model or keep onnxruntime for it");
+  find_kinds();
+}
+
+// Nodes whose shapes and tilings follow from the same inputs by the same rules.
+void Resolver::find_kinds() {
+  std::unordered_map<const TilingCache::Instance*, NodeMemo*> first;
+  for (size_t s = 0; s < memos_.size(); ++s)
+    for (size_t n = 0; n < memos_[s].size(); ++n) {
+      const PlanNode& node = plan_.segments[s].nodes[n];
+      NodeMemo& memo = memos_[s][n];
+      if (!memo.instance || !node.is_task() || node.op->kind == OpKind::kDataDependent) continue;
+      const auto [entry, is_new] = first.emplace(memo.instance.get(), &memo);
+      if (is_new) continue;
+      int32_t& kind = entry->second->kind;
+      if (kind < 0) {
+        kind = static_cast<int32_t>(latest_.size());
+        latest_.emplace_back();
+      }
+      memo.kind = kind;
+    }
 }
 
 void Resolver::prepare(const PlanNode& node, NodeMemo& memo, std::string& missing) {
@@ -116,6 +137,14 @@ bool Resolver::resolve(size_t s, size_t n, Recorder* recorder, uint32_t run, std
     return false;
   }
   ++context_.counters.resolved;
+  if (memo.kind >= 0) {
+    const uint64_t start = recorder ? now_ticks() : 0;
+    if (follow_twin(node, memo)) {
+      const auto number = static_cast<int32_t>(node.number);
+      if (recorder) recorder->log().add({start, now_ticks(), run, number, 0, Stage::kInferShape, Recorder::worker()});
+      return true;
+    }
+  }
   {
     StageTimer timer(recorder, Stage::kInferShape, run, static_cast<int32_t>(node.number));
     gather_inputs(node);
@@ -129,8 +158,41 @@ bool Resolver::resolve(size_t s, size_t n, Recorder* recorder, uint32_t run, std
   if (later && *later) {
     (*later)->recorder_ = recorder;
     (*later)->run_ = run;
+    memo.is_pending = true;
   }
   memo.stamp = clock_;
+  if (memo.kind >= 0) latest_[static_cast<size_t>(memo.kind)] = {&node, &memo};
+  return true;
+}
+
+bool Resolver::follow_twin(const PlanNode& node, NodeMemo& memo) {
+  Resolved& latest = latest_[static_cast<size_t>(memo.kind)];
+  const auto [other, twin] = latest;
+  if (!twin || twin == &memo || twin->is_pending || context_.tilings->is_off()) return false;
+  if (!is_current(*other, *twin) || !has_like_inputs(node, *other)) return false;
+  const std::vector<ValueId>&own = node.node.outputs, &ready = other->node.outputs;
+  for (size_t i = 0; i < own.size(); ++i)
+    if (own[i] != kNoValue && ready[i] == kNoValue) return false;
+  for (size_t i = 0; i < own.size(); ++i)
+    if (own[i] != kNoValue) set_shape(own[i], states_[ready[i]].shape);
+  use_tiling(node, memo, twin->tiling);
+  memo.stamp = clock_;
+  latest = {&node, &memo};
+  ++context_.counters.twins;
+  return true;
+}
+
+// Whether everything that a rule may read is the same: constants belong to the instance.
+bool Resolver::has_like_inputs(const PlanNode& node, const PlanNode& other) const {
+  for (size_t i = 0; i < node.node.inputs.size(); ++i) {
+    const ValueId a = node.node.inputs[i], b = other.node.inputs[i];
+    if (a == b || (i < 64 && ((node.constant_inputs >> i) & 1u))) continue;
+    if (a == kNoValue || b == kNoValue || states_[a].shape != states_[b].shape) return false;
+    const bool is_read = i < 64 && ((node.op->host_inputs >> i) & 1u);
+    if (!is_read) continue;
+    const HostTensor *own = states_[a].host.get(), *others = states_[b].host.get();
+    if (own != others && (!own || !others || !own->same_value(*others))) return false;
+  }
   return true;
 }
 
@@ -240,6 +302,7 @@ std::shared_ptr<TilingJob> Resolver::make_job(const PlanNode& node, const NodeMe
 void Resolver::commit(size_t s, size_t n, TilingJob& job) {
   try {
     use_tiling(plan_.segments[s].nodes[n], memos_[s][n], job.wait());
+    memos_[s][n].is_pending = false;
   } catch (...) {
     abandon(s, n);
     throw;

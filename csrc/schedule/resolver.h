@@ -3,7 +3,9 @@
 //
 // Every value carries the stamp of its last change, every node the stamp at which it was resolved: a node is redone
 // when one of its inputs changed later. An output equal to its former self keeps its stamp, so the change stops there.
-// One ordered owner: guarded by the executable's lock.
+// A node that has to be redone first looks at its twin, the node of the same kernel instance that was resolved last:
+// where their inputs are alike, as in models of equal layers, so are shapes and tiling. One ordered owner: guarded by
+// the executable's lock.
 #pragma once
 
 #include <memory>
@@ -21,6 +23,7 @@ struct ResolveCounters {
   uint64_t resolved = 0, skipped = 0;  // nodes
   uint64_t host_calls = 0;             // of callables outside the core
   uint64_t tiling_hits = 0, tiling_misses = 0, tiling_bypasses = 0;
+  uint64_t twins = 0;  // nodes that took everything from an equal node resolved before
 };
 
 // What the levels of one executable share.
@@ -67,7 +70,10 @@ class Resolver {
   bool resolve(size_t s, size_t n, Recorder* recorder, uint32_t run, std::shared_ptr<TilingJob>* later = nullptr);
   // Waits for the job of a node. Throws what making the tiling threw; the node has to be resolved again then.
   void commit(size_t s, size_t n, TilingJob& job);
-  void abandon(size_t s, size_t n) { memos_[s][n].stamp = 0; }
+  void abandon(size_t s, size_t n) {
+    memos_[s][n].stamp = 0;
+    memos_[s][n].is_pending = false;
+  }
 
   // Results of resolve for tasks.
   const Task& task(size_t s, size_t n) const { return memos_[s][n].task; }
@@ -93,10 +99,19 @@ class Resolver {
     std::shared_ptr<const Buffer> packed;
     Task task;
     std::vector<Shape> bounds;  // data-dependent nodes: upper bounds of the output shapes
+    int32_t kind = -1;          // index of `latest_`; -1: no other node may be its twin
+    bool is_pending = false;    // the tiling of the last resolve is being made
+  };
+  struct Resolved {
+    const PlanNode* node = nullptr;
+    const NodeMemo* memo = nullptr;
   };
 
   void prepare(const PlanNode& node, NodeMemo& memo, std::string& missing);
+  void find_kinds();
   bool is_current(const PlanNode& node, const NodeMemo& memo) const;
+  bool follow_twin(const PlanNode& node, NodeMemo& memo);  // false where there is none
+  bool has_like_inputs(const PlanNode& node, const PlanNode& other) const;
   void gather_inputs(const PlanNode& node);
   void infer(const PlanNode& node, NodeMemo& memo);
   void check_size(const PlanNode& node, size_t i) const;
@@ -117,6 +132,7 @@ class Resolver {
   std::vector<uint64_t> stamps_;              // by value: its last change
   std::vector<std::vector<NodeMemo>> memos_;  // by segment, node
   std::vector<NodeMemo*> producers_;          // by value; null for inputs and constants
+  std::vector<Resolved> latest_;              // by NodeMemo::kind
   // Scratch of one resolve, kept to avoid allocation.
   std::vector<const Shape*> input_shapes_;
   std::vector<const HostTensor*> input_hosts_;

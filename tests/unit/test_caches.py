@@ -161,7 +161,41 @@ def test_nodes_with_equal_kernels_share_tilings():
     exe = asc.compile(model, mode="host", threads=1, options=asc.Options(fuse=False))
     exe(np.ones(3, np.float32))
     assert exe.stats()["tiling_misses"] <= 1  # none where another executable has met this kernel and shape
-    assert exe.stats()["tiling_hits"] >= 19
+    assert exe.stats()["tiling_hits"] + exe.stats()["twins"] >= 19
+
+
+def like_branches(count: int = 3) -> object:
+    """Branches of the same operators, each cut and repeated by host values of its own."""
+    nodes, inputs, outputs = [], [onnx_models.info("x", shape=["r", "c"])], []
+    for i in range(count):
+        nodes += [
+            h.make_node("Slice", ["x", f"start{i}", f"end{i}", "axes"], [f"a{i}"]),
+            h.make_node("Tile", [f"a{i}", f"repeats{i}"], [f"b{i}"]),
+            h.make_node("Softmax", [f"b{i}"], [f"y{i}"], axis=-1),
+        ]
+        inputs += [
+            onnx_models.info(f"{name}{i}", T.INT64, [n]) for name, n in (("start", 1), ("end", 1), ("repeats", 2))
+        ]
+        outputs.append(onnx_models.info(f"y{i}"))
+    return onnx_models.model(nodes, inputs, outputs, {"axes": np.array([0], np.int64)})
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_node_follows_its_twin_only_where_shapes_and_host_values_are_alike(mode):
+    exe = asc.compile(like_branches(), mode=mode, threads=1)
+    rng = np.random.default_rng(5)
+    for _ in range(60):
+        x = rng.standard_normal(rng.integers(1, 7, 2)).astype(np.float32)
+        cuts = [(int(rng.integers(0, 2)), int(rng.integers(2, 4)), rng.integers(1, 3, 2)) for _ in range(3)]
+        feeds = {"x": x}
+        for i, (start, end, repeats) in enumerate(cuts):
+            feeds |= {f"start{i}": np.array([start]), f"end{i}": np.array([end]), f"repeats{i}": repeats}
+        results = exe.run(feeds)
+        for i, (start, end, repeats) in enumerate(cuts):
+            b = np.tile(x[start:end].astype(np.float64), repeats)
+            e = np.exp(b - b.max(-1, keepdims=True)) if b.size else b
+            np.testing.assert_allclose(results[f"y{i}"], e / e.sum(-1, keepdims=True), atol=1e-6)
+    assert exe.stats()["twins"] > 0
 
 
 def test_resident_memory_is_flat_over_runs_of_changing_shapes():

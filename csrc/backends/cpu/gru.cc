@@ -5,7 +5,6 @@
 #include "backends/cpu/lstm_cell.h"
 #include "backends/cpu/nn.h"
 #include "backends/cpu/recurrent.h"
-#include "base/hash.h"
 
 namespace asc::cpu {
 namespace {
@@ -179,13 +178,8 @@ std::shared_ptr<const Tiling> tile_gru(const TilingContext& ctx) {
     t->gate[d] = activations[0], t->candidate[d] = activations[1];
   }
   const bool packs = ctx.is_constant(kW) && ctx.is_constant(kR);
-  if (packs) {
-    t->packed_bytes = static_cast<size_t>(r.directions * t->weight_elements()) * sizeof(float);
-    const uint64_t words[] = {0x677275, static_cast<uint64_t>(r.in), static_cast<uint64_t>(h),
-                              static_cast<uint64_t>(r.directions), t->input.layout() << 1 | t->gates.layout()};
-    t->packed_layout = hash_words(words, 5) | 1;
-    t->pack = pack_weights;
-  }
+  if (packs)
+    pack_weights_once(*t, r, 0x677275, t->weight_elements(), t->input.layout() << 1 | t->gates.layout(), pack_weights);
   Cutter cutter(nullptr);
   const Scratch scratch(*t, !packs, cutter);
   t->scratch_bytes = cutter.used();

@@ -2,7 +2,6 @@
 #include "backends/cpu/half_adaptor.h"
 #include "backends/cpu/lstm_pass.h"
 #include "backends/cpu/nn.h"
-#include "base/hash.h"
 
 namespace asc::cpu {
 namespace {
@@ -65,13 +64,9 @@ std::shared_ptr<const Tiling> tile_lstm(const TilingContext& ctx) {
   t->input = StepWeights(r.chunk * r.batch, t->plan.gates(), r.in);
   t->state = StepWeights(r.batch, t->plan.gates(), r.hidden);
   const bool packs = ctx.is_constant(kLstmW) && ctx.is_constant(kLstmR);
-  if (packs) {
-    t->packed_bytes = static_cast<size_t>(r.directions * t->weight_elements()) * sizeof(float);
-    const uint64_t words[] = {0x6C73746D, static_cast<uint64_t>(r.in), static_cast<uint64_t>(r.hidden),
-                              static_cast<uint64_t>(r.directions), t->input.layout() << 1 | t->state.layout()};
-    t->packed_layout = hash_words(words, 5) | 1;
-    t->pack = pack_weights;
-  }
+  if (packs)
+    pack_weights_once(*t, r, 0x6C73746D, t->weight_elements(), t->input.layout() << 1 | t->state.layout(),
+                      pack_weights);
   Cutter cutter(nullptr);
   const LstmScratch<float> scratch(t->plan, cutter);
   cutter.take<float>(packs ? 0 : t->weight_elements());

@@ -5,6 +5,7 @@
 #include "backends/cpu/blas.h"
 #include "backends/cpu/panel_gemm.h"
 #include "backends/cpu/small_gemm.h"
+#include "base/hash.h"
 
 namespace asc::cpu {
 
@@ -22,6 +23,15 @@ Recurrence read_recurrence(const TilingContext& ctx, int64_t hidden, int gates) 
   const auto weights = static_cast<double>((r.in + r.hidden) * gates * r.hidden);
   if (r.directions > 1) r.threads = threads_for(ctx, 4.0 * static_cast<double>(r.steps * r.batch) * weights);
   return r;
+}
+
+void pack_weights_once(Tiling& t, const Recurrence& r, uint64_t kind, int64_t weight_elements, uint64_t layout,
+                       void (*pack)(const Tiling&, const void* const*, void*)) {
+  const uint64_t words[] = {kind, static_cast<uint64_t>(r.in), static_cast<uint64_t>(r.hidden),
+                            static_cast<uint64_t>(r.directions), layout};
+  t.packed_bytes = static_cast<size_t>(r.directions * weight_elements) * sizeof(float);
+  t.packed_layout = hash_words(words, 5) | 1;
+  t.pack = pack;
 }
 
 Status check_lengths(const Recurrence& r, const int32_t* lengths, Worker& worker) {

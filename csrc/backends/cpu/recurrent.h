@@ -37,6 +37,11 @@ const T* optional_input(const Task& task, void* const* slots, int i) {
   return task.has_input(slots, i) ? task.input<T>(slots, i) : nullptr;
 }
 
+// Ends a tiling: both weights are constants, packed for all directions. `kind` tells the operators apart, `layout` the
+// ways to pack.
+void pack_weights_once(Tiling& t, const Recurrence& r, uint64_t kind, int64_t weight_elements, uint64_t layout,
+                       void (*pack)(const Tiling&, const void* const*, void*));
+
 // Whether all lengths (null: none are given) lie in [0, steps].
 Status check_lengths(const Recurrence& r, const int32_t* lengths, Worker& worker);
 

@@ -3,7 +3,6 @@
 #include "backends/cpu/lstm_cell.h"
 #include "backends/cpu/nn.h"
 #include "backends/cpu/recurrent.h"
-#include "base/hash.h"
 
 namespace asc::cpu {
 namespace {
@@ -106,13 +105,8 @@ std::shared_ptr<const Tiling> tile_rnn(const TilingContext& ctx) {
   t->clip = static_cast<float>(ctx.attributes().get_float("clip", 0.0));
   for (int d = 0; d < r.directions; ++d) read_activations(ctx, kDefaults, 1, d, r.directions, &t->activation[d]);
   const bool packs = ctx.is_constant(kW) && ctx.is_constant(kR);
-  if (packs) {
-    t->packed_bytes = static_cast<size_t>(r.directions * t->weight_elements()) * sizeof(float);
-    const uint64_t words[] = {0x726E6E, static_cast<uint64_t>(r.in), static_cast<uint64_t>(h),
-                              static_cast<uint64_t>(r.directions), t->input.layout() << 1 | t->state.layout()};
-    t->packed_layout = hash_words(words, 5) | 1;
-    t->pack = pack_weights;
-  }
+  if (packs)
+    pack_weights_once(*t, r, 0x726E6E, t->weight_elements(), t->input.layout() << 1 | t->state.layout(), pack_weights);
   Cutter cutter(nullptr);
   const Scratch scratch(*t, !packs, cutter);
   t->scratch_bytes = cutter.used();

@@ -27,7 +27,7 @@ void VirtualClock::begin_run(Recorder* recorder, uint32_t run) {
 void VirtualClock::launch(const SimTask& task) {
   work(kMain, Stage::kFramework, ns(costs_.framework_us), task.node);
   const auto tilers = static_cast<uint64_t>(costs_.workers);
-  const auto tiler = static_cast<uint8_t>(tilers ? kFirstTiler + launches_ % tilers : kMain);
+  const auto tiler = static_cast<uint8_t>(tilers ? kFirstTiler + launches_ % tilers : uint64_t{kMain});
   resolve(task, tiler);
   const uint8_t placer = hand_over(tiler, kMemory);
   if (has(task, Stage::kAlloc)) work(placer, Stage::kAlloc, ns(costs_.alloc_us), task.node);

@@ -188,6 +188,7 @@ def _calibrate(
                 "p90": round(c.p90, 5),
                 "recorded_ns": c.recorded_ns,
                 "predicted_ns": c.predicted_ns,
+                "reason": c.reason,
             }
             for role, source, c in found
         ]
@@ -200,4 +201,6 @@ def _calibrate(
                 f"{100 * c.p90:.1f} % at the ninth tenth; "
                 f"span {c.recorded_ns / 1e6:.2f} ms, predicted {c.predicted_ns / 1e6:.2f}"
             )
+            if c.reason:
+                click.echo(f"  why it is off: {c.reason}")
     return fitted

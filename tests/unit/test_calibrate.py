@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -62,6 +63,16 @@ def test_the_command_calibrates_checks_and_writes_a_profile_that_simulates(trace
     assert [check["role"] for check in document["checks"]] == ["fitted to", "not fitted to"]
     result = CliRunner().invoke(main, ["simulate", "resnet-50", "--device", str(out), "--json"])
     assert json.loads(result.output)["device"] == "mine"
+
+
+def test_a_prediction_that_is_far_off_says_why(traces: tuple[Path, Path]):
+    first, second = (read_profiles([path]).ranks[0] for path in traces)
+    host = fit_host(first)
+    assert check_host(host, second).reason == ""
+    slow = replace(host, period=20 * host.period, period_of={})
+    assert "none of those that the host was fitted to" in check_host(slow, second).reason
+    slow = replace(host, period_of={name: 20 * ns for name, ns in fit_host(second).period_of.items()})
+    assert check_host(slow, second).reason
 
 
 def test_what_cannot_be_calibrated_on_is_refused(tmp_path: Path):

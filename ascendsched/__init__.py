@@ -24,11 +24,13 @@ from ascendsched.tuning.buckets import Buckets
 
 if TYPE_CHECKING:
     from ascendsched.caches import Cache, Ring, hash_key, tiling_counters
-    from ascendsched.executable import Binding, DeviceInfo, Executable, Run, TensorInfo, compile, devices
+    from ascendsched.executable import DeviceInfo, Executable, compile, devices
     from ascendsched.extensions import get_include
     from ascendsched.graph import Graph, Tensor
     from ascendsched.operators import op
+    from ascendsched.runs import Binding, Run
     from ascendsched.store import load
+    from ascendsched.tensor_info import TensorInfo
     from ascendsched.tuning.governor import Governor
     from ascendsched.tuning.tuner import tune
 
@@ -36,12 +38,14 @@ if TYPE_CHECKING:
 _MODULES = {
     name: f"ascendsched.{module}"
     for module, names in {
-        "executable": ["Binding", "DeviceInfo", "Executable", "Run", "TensorInfo", "compile", "devices"],
+        "executable": ["DeviceInfo", "Executable", "compile", "devices"],
+        "runs": ["Binding", "Run"],
         "caches": ["Cache", "Ring", "hash_key", "tiling_counters"],
         "graph": ["Graph", "Tensor"],
         "operators": ["op"],
         "extensions": ["get_include"],
         "store": ["load"],
+        "tensor_info": ["TensorInfo"],
         "tuning.tuner": ["tune"],
         "tuning.governor": ["Governor"],
     }.items()

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from ascendsched.element_types import ONNX_TYPES
 from ascendsched.errors import AscendSchedError, GraphError, OutOfMemoryError
 
 _DLPACK_CPU = (1, 3, 11)  # kDLCPU, kDLCUDAHost, kDLROCMHost
@@ -107,7 +108,15 @@ def _from_python(name: str, dtype: str, wanted: np.dtype[Any], value: Any) -> np
 
 
 def random_array(random: np.random.Generator, dtype: str, shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
-    """Standard normal numbers; 0 or 1 for integers, which are valid indices almost everywhere."""
+    """Standard normal numbers; 0 or 1 for integers, which are valid indices almost everywhere.
+
+    Raises
+    ------
+    GraphError
+        For strings, sequences and optionals.
+    """
+    if dtype not in ONNX_TYPES:
+        raise GraphError(f"[inputs] there is no random {dtype}; give that input a value")
     if dtype == "bool":
         return random.integers(0, 2, shape).astype(bool)
     if dtype == "bfloat16":

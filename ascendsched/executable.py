@@ -11,27 +11,20 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ascendsched.arrays import normalize, typed_results
-from ascendsched.errors import GraphError, PlanError
+from ascendsched.errors import GraphError, PlanError, UnsupportedError
 from ascendsched.graph import Graph
 from ascendsched.native import core as _core
-from ascendsched.options import Options, check_threads, default_threads, from_environment
+from ascendsched.options import MAX_WORKERS, Options, check_threads, default_threads, from_environment
+from ascendsched.packed import InputTypes, is_converted, is_kind, named_results, results_of
+from ascendsched.runs import Binding, Run
 from ascendsched.setup import Setup, SourceFile
+from ascendsched.tensor_info import TensorInfo, info_of
 
 if TYPE_CHECKING:
     from ascendsched.profile import Profile
     from ascendsched.tasks import Task
 
 Array = np.ndarray[Any, Any]
-
-
-@dataclass(frozen=True)
-class TensorInfo:
-    """Name, element type and shape of an input or output; in `shape` a str is a symbol, None an unknown dim."""
-
-    name: str
-    dtype: str
-    shape: tuple[int | str | None, ...] | None
 
 
 @dataclass(frozen=True)
@@ -58,78 +51,17 @@ class PlanView:
         return self._core.dynamic_reasons
 
 
-class Run:
-    """A run in flight, from `Executable.run_async`."""
-
-    __slots__ = ("_core", "_types")
-
-    def __init__(self, core: _core.Run, types: list[str]) -> None:
-        self._core = core
-        self._types = types
-
-    @property
-    def is_done(self) -> bool:
-        """Whether the run has completed; `wait` then returns at once."""
-        return self._core.is_done
-
-    def cancel(self) -> bool:
-        """Gives the run up: what has not executed yet is skipped, and `wait` raises `RunCancelledError`.
-
-        Returns
-        -------
-        bool
-            False where the run has completed; its results stay.
-        """
-        return self._core.cancel()
-
-    def wait(self, timeout: float | None = None) -> dict[str, Array]:
-        """Results by name.
-
-        Parameters
-        ----------
-        timeout
-            Seconds; None: no limit.
-
-        Raises
-        ------
-        WaitTimeoutError
-            When time is up; the run goes on and can be waited for again.
-        RunCancelledError
-            After `cancel`.
-        AscendSchedError
-            The first error of the run, by class, at every call.
-        """
-        if timeout is not None and not isinstance(timeout, (int, float)):
-            raise GraphError(f"[wait] timeout: {timeout!r}; expected seconds or None")
-        results = typed_results(self._core.wait(timeout), self._types)
-        return dict(zip(self._core.output_names, results, strict=True))
-
-
-class Binding:
-    """Fixed input and output buffers, from `Executable.bind`: repeated runs without conversion or copies."""
-
-    def __init__(self, core: _core.Binding, types: list[str]) -> None:
-        self._core = core
-        self._types = types
-        if "bfloat16" not in types:
-            self.run = core.run  # type: ignore[method-assign]  # saves a call where a call is what counts
-
-    def run(self) -> dict[str, Array]:
-        """Reads the bound inputs as they are now; bound outputs are overwritten, others are fresh arrays."""
-        results = self._core.run()
-        return dict(zip(results, typed_results(list(results.values()), self._types), strict=True))
-
-
 class Executable:
     """A compiled model on one device; see `compile`. Thread-safe: concurrent runs are executed one after the other."""
 
     def __init__(self, core: _core.Executable, setup: Setup) -> None:
         self._core = core
         self._setup = setup
-        self._inputs = [TensorInfo(*i) for i in core.inputs]
-        self._outputs = [TensorInfo(*o) for o in core.outputs]
+        self._inputs = [info_of(setup.kinds, *i) for i in core.inputs]
+        self._outputs = [info_of(setup.kinds, *o) for o in core.outputs]
         self._types = [o.dtype for o in self._outputs]
-        self._has_bfloat16 = "bfloat16" in self._types
+        self._types_by_name = {o.name: o.dtype for o in self._outputs}
+        self._is_converted = is_converted(self._types)
 
     @property
     def inputs(self) -> list[TensorInfo]:
@@ -164,15 +96,15 @@ class Executable:
                 raise GraphError("[run] pass all inputs in graph order or all by name, not both")
             results = list(self.run(kwargs).values())
         else:
-            results = typed_results(self._core.call(*args), self._types)
+            results = self._core.call(*args)
+            if self._is_converted:
+                results = results_of(results, self._types)
         return results[0] if len(results) == 1 else tuple(results)
 
     def run(self, feeds: Mapping[str, Any]) -> dict[str, Array]:
         """Runs the model on inputs by name; results by name, in fresh arrays."""
         results = self._core.run(feeds if type(feeds) is dict else _by_name("run", feeds))
-        if self._has_bfloat16:
-            return dict(zip(results, typed_results(list(results.values()), self._types), strict=True))
-        return results
+        return named_results(results, self._types_by_name) if self._is_converted else results
 
     def run_async(self, feeds: Mapping[str, Any]) -> Run:
         """Launches a run and returns; `Run.wait` has the results. Do not change the inputs before it completes.
@@ -193,8 +125,13 @@ class Executable:
             Writeable C-contiguous arrays by name, overwritten by every run of this binding; they share memory with no
             input and with no other output. Results that are not bound come back as fresh arrays.
         """
+        for info in self._outputs if outputs else ():
+            if is_kind(info.dtype) and info.name in outputs:  # type: ignore[operator]  # not None here
+                raise UnsupportedError(
+                    f"[bind] output '{info.name}' is a {info.dtype}; only tensors of numbers are bound"
+                )
         core = self._core.bind(_by_name("bind", inputs), {} if outputs is None else _by_name("bind", outputs))
-        return Binding(core, self._types)
+        return Binding(core, self._types_by_name)
 
     def warmup(self, shapes: Iterable[Mapping[str, Sequence[int]]], values: Mapping[str, Any] | None = None) -> None:
         """Makes the executable ready for runs of the given shapes, so that their first run is as fast as the next ones.
@@ -260,6 +197,15 @@ class Executable:
                 )
         self._core.resize_caches(tiling_bytes, schedule_bytes)
 
+    def resize_workers(self, workers: int) -> None:
+        """Changes the number of threads that make tilings, between runs: see `Options.pipeline_workers`, from 1.
+
+        Whether runs are pipelined at all stays as it was; ``stats()["pipeline_workers"]`` has the number of now.
+        """
+        if not isinstance(workers, int) or isinstance(workers, bool) or not 1 <= workers <= MAX_WORKERS:
+            raise GraphError(f"[options] workers: {workers!r}; expected 1 to {MAX_WORKERS}")
+        self._core.resize_workers(workers)
+
     @contextmanager
     def profile(self, capacity_bytes: int | None = None) -> Iterator[Profile]:
         """Records the runs started inside the block.
@@ -288,8 +234,8 @@ class Executable:
 
 
 def _base(name: str, before: Mapping[str, int]) -> int:
-    """What a counter is counted from in a profile; bytes and entries are levels, and count from 0."""
-    return 0 if name.endswith(("_bytes", "_entries")) else before.get(name, 0)
+    """What a counter is counted from in a profile; bytes, entries and workers are levels, and count from 0."""
+    return 0 if name.endswith(("_bytes", "_entries", "_workers")) else before.get(name, 0)
 
 
 def _by_name(where: str, arrays: Mapping[str, Any]) -> dict[str, Any]:
@@ -352,13 +298,15 @@ def compile(
         threads, options = tuned.threads if threads is None else threads, tuned.options
     _check_names(device, mode, options)
     files: dict[Path, os.stat_result] = {}
+    kinds: dict[str, str] = {}
     if isinstance(model, Graph):
         graph = model.core
     else:
         from ascendsched.frontends import onnx as frontend
 
-        graph = frontend.load(model, files)
-    setup = Setup(device, mode, threads, options, tuple(SourceFile.read(*file) for file in files.items()))
+        graph = frontend.load(model, files, kinds)
+    read = tuple(SourceFile.read(*file) for file in files.items())
+    setup = Setup(device, mode, threads, options, read, kinds)
     return build(graph, setup, keep_graph=isinstance(model, Graph))
 
 
@@ -382,14 +330,19 @@ def build(graph: _core.Graph, setup: Setup, *, keep_graph: bool = False) -> Exec
         fuse=o.fuse,
         use_onednn=o.onednn,
         pipeline_workers=o.pipeline_workers,
-        normalize=normalize,
+        streams=o.streams or 0,
+        normalize=InputTypes(setup.kinds),
         keep_graph=keep_graph,
     )
-    if o.buckets is None and not o.predict:
-        return Executable(core, setup)
-    from ascendsched.tuning.guided import GuidedExecutable
+    if o.predict:
+        from ascendsched.tuning.foresight import foresee
 
-    return GuidedExecutable(core, setup, o)
+        foresee(core)
+    if o.buckets is None:
+        return Executable(core, setup)
+    from ascendsched.tuning.padded import PaddedExecutable
+
+    return PaddedExecutable(core, setup, o.buckets)
 
 
 def devices() -> list[DeviceInfo]:

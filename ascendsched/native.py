@@ -31,7 +31,9 @@ def _call_out(name: str, payload: str, count: int, inputs: list[Any]) -> list[An
     from ascendsched import host_calls
 
     if name == "onnx.reference":
-        import ascendsched.frontends.onnx_reference  # noqa: F401 - registers itself
+        import ascendsched.frontends.onnx_reference
+    elif name == "ascendsched.values":
+        import ascendsched.value_ops  # noqa: F401 - both register themselves
     return list(host_calls.call(name, payload, count, inputs))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from ascendsched.errors import GraphError
@@ -71,13 +71,15 @@ class SourceFile:
 
 @dataclass(frozen=True)
 class Setup:
-    """The arguments of ``compile``, as given, and the files of the model, its own first; none for a model in memory."""
+    """The arguments of ``compile``, as given; the files of the model, its own first, none for a model in memory; the
+    kinds of its inputs and outputs that are packed values."""
 
     device: str
     mode: str
     threads: int | None
     options: Options | None
     files: tuple[SourceFile, ...] = ()
+    kinds: dict[str, str] = field(default_factory=dict)
 
 
 def hash_of(path: Path) -> str:

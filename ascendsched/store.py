@@ -65,7 +65,10 @@ class _Saved:
         options = self.meta["options"]
         if options is not None:
             options = options_from(options)
-        return Setup(self.meta["device"], self.meta["mode"], self.meta["threads"], options, self._own_files or ())
+        kinds = self.meta["kinds"]
+        return Setup(
+            self.meta["device"], self.meta["mode"], self.meta["threads"], options, self._own_files or (), kinds
+        )
 
     @cached_property
     def model_path(self) -> Path | None:
@@ -182,6 +185,7 @@ def _describe(core: _core.Executable, setup: Setup, folder: Path) -> dict[str, A
         "threads": setup.threads,
         "options": None if setup.options is None else asdict(setup.options),
         "source": source,
+        "kinds": setup.kinds,
         "shapes": recent_shapes(core),
     }
 
@@ -275,6 +279,8 @@ def _check_meta(meta: Any) -> None:
     kinds = {"schema": str, "version": str, "build": dict, "device": str, "mode": str, "shapes": list}
     if not all(isinstance(meta[key], kind) for key, kind in kinds.items()) or meta["schema"] != _SCHEMA:
         raise ValueError
+    if not all(isinstance(kind, str) for kind in meta["kinds"].values()):
+        raise TypeError
     if meta["source"] is not None:
         if not meta["source"]["files"]:
             raise ValueError

@@ -11,9 +11,10 @@ import numpy as np
 from ascendsched.arrays import numpy_dtype
 from ascendsched.errors import AscendSchedError, GraphError, OutOfMemoryError
 from ascendsched.native import core as _core
+from ascendsched.packed import DTYPE, is_kind
 
 if TYPE_CHECKING:
-    from ascendsched.executable import TensorInfo
+    from ascendsched.tensor_info import TensorInfo
 
 _LOG = logging.getLogger("ascendsched")
 
@@ -35,6 +36,10 @@ def warm_up(
 def _value(info: TensorInfo, signature: Mapping[str, Sequence[int]], values: Mapping[str, Any]) -> Any:
     if info.name in values:
         return values[info.name]
+    if is_kind(info.dtype):
+        raise GraphError(
+            f"[warmup] input '{info.name}' is a {info.dtype}, of which shapes say too little; give a value"
+        )
     shape = signature.get(info.name, info.shape)
     dims = [int(dim) for dim in shape or () if isinstance(dim, (int, np.integer))]
     if shape is None or len(dims) != len(shape):
@@ -76,11 +81,11 @@ def check_shapes(shapes: list[Any]) -> None:
 
 def warm_again(core: _core.Executable, inputs: Sequence[TensorInfo], shapes: list[dict[str, Any]]) -> None:
     """Warm up for the shapes of `recent_shapes`, the most recent one last; one that no longer fits is skipped."""
-    types = {info.name: info.dtype for info in inputs}
+    types = {info.name: numpy_dtype(DTYPE if is_kind(info.dtype) else info.dtype) for info in inputs}
     for signature in reversed(shapes):
         try:
             values = {
-                name: np.frombuffer(bytes.fromhex(entry["value"]), numpy_dtype(types[name])).reshape(entry["shape"])
+                name: np.frombuffer(bytes.fromhex(entry["value"]), types[name]).reshape(entry["shape"])
                 for name, entry in signature.items()
                 if entry["value"] is not None
             }

@@ -1,102 +1,133 @@
-"""Are the next shapes foreseen, and what is left of the price of a shape that comes for the first time?
+"""What is left of the price of a shape that comes for the first time, where it is foreseen?
 
-First the forecasts: how often the exact next (batch, context) of a decode step is foreseen, in continuous batching
-simulated from traces of serving (batch up to 256, steps of 30 ms), beside two rules of one line, and for sequences that
-alternate or have a period; lengths of prompts have no rule. Then the latency of a small decoder's steps with a pause of
-2 ms between them, as sampling a token may take: lengths that come back, that are new, and new ones with prediction.
+Runs with a pause of 2 ms between them, as sampling a token may take, step by step in turn in three executables: lengths
+that are new, new ones with prediction, and lengths that come back. Small and large decoders and, where the shared
+catalogue is, MiniLM: decode steps, prompts that grow, requests that alternate, and lengths with a period. Then what
+prediction adds to a run whose shape is known.
 
-How to read it: "excess gone" is the share of what a new shape takes longer than a repeated one that prediction removes.
+How to read it: a run's CPU time on the caller's thread, and its latency, in us, medians. "gone" is the share of what a
+new shape takes longer than a repeated one that prediction removes, from medians of the differences step by step; on a
+busy machine only that of CPU time means something. Above 100, what was just made is faster than what rests in memory.
 """
 
 from __future__ import annotations
 
+import importlib
+import importlib.metadata
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from statistics import median
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from command import main
 from grid import Grid
 from harness import Effort
-from sequences import Feeds, decode_feeds, prompt_feeds, traces
+from sequences import TRACES, Feeds, decode_feeds, prompt_feeds
 
 import ascendsched as asc
 from ascendsched.demo.models import decoder
-from ascendsched.tuning.batching import decode_steps
-from ascendsched.tuning.forecast import Forecast
-from ascendsched.tuning.predictors import Signature
 
-MakeFeeds = Callable[[Any, int], Feeds]
 PAUSE_S = 0.002
 WARM_UP = 16  # steps until forecasts are trusted, not counted
+Array = np.ndarray[Any, Any]
+
+
+class Case(NamedTuple):
+    """A model and a sequence of inputs that no shape comes back in."""
+
+    name: str
+    model: Any
+    feeds: list[Feeds]
 
 
 def measure(effort: Effort) -> Iterator[Grid]:
-    """Yields the table of forecasts, then that of latencies."""
-    yield _forecasts(5000 if effort.is_quick else 10**9)
-    steps = 100 if effort.is_quick else 400
-    yield _latencies("decoder, one token a step", steps, lambda model, n: decode_feeds(model, 1, n))
-    yield _latencies("decoder, prompts a token longer", min(steps, 200), prompt_feeds)
+    """Yields the table of latencies, then that of what prediction adds."""
+    steps = 60 if effort.is_quick else 200
+    grid = Grid(
+        "foreseen shapes", ["CPU new", "foreseen", "again", "gone %", "wall new", "foreseen", "again", "gone %"]
+    )
+    for case in _cases(steps):
+        for mode in ("host", "auto"):
+            grid.rows.append([f"{case.name}, {mode}", *_row(case, mode, grid)])
+    yield grid
+    yield _added(20 if effort.is_quick else 200)
 
 
-def _forecasts(limit: int) -> Grid:
-    headings = ["length", "right %", "foreseen %", "step again %", "context + 1 %", "us each"]
-    grid = Grid("forecast", headings)
-    for name, requests in traces():
-        steps = [tuple(step) for step, _ in zip(decode_steps(requests), range(limit), strict=False)]
-        grid.rows.append(_row(f"decode, {name}", steps))
-        grid.rows.append(_row(f"prompts, {name}", [(request.prompt,) for request in requests[:limit]]))
-    grid.rows.append(_row("alternating", [((1, 90), (8, 30))[i % 2] for i in range(1000)]))
-    grid.rows.append(_row("period of 13", [(i * 7 % 13, i % 13) for i in range(1000)]))
-    return grid
+def _cases(steps: int) -> Iterator[Case]:
+    small, large = decoder(vocab=1000), decoder(vocab=1000, d=256, layers=8)
+    for name, model, count in (("small decoder", small, steps), ("large decoder", large, steps // 2)):
+        yield Case(f"{name}, decode", model, [decode_feeds(model, 1, n) for n in range(1, count + 1)])
+        alternating = [decode_feeds(model, *((1, 1 + n // 2), (4, 200 + n // 2))[n % 2]) for n in range(count)]
+        yield Case(f"{name}, two in turn", model, alternating)
+    yield Case("small decoder, prompts + 1", small, [prompt_feeds(small, n) for n in range(1, steps + 1)])
+    yield Case("small decoder, prompts + 3", small, [prompt_feeds(small, 3 * n) for n in range(1, steps // 2 + 1)])
+    growth = np.cumsum([(1, 1, 2, 5)[n % 4] for n in range(steps)])
+    yield Case("small decoder, period of 4", small, [decode_feeds(small, 1, int(n)) for n in growth])
+    if model := _minilm():
+        texts = [dict.fromkeys(model[1], np.ones((1, n), np.int64)) for n in range(2, 2 + steps // 2)]
+        yield Case("MiniLM, texts + 1", model[0], texts)
 
 
-def _row(name: str, sequence: list[Signature]) -> list[str]:
-    forecast = Forecast()
-    start = time.perf_counter()
-    for signature in sequence:
-        forecast.observe(signature)
-    each_us = (time.perf_counter() - start) / len(sequence) * 1e6
-    array = np.asarray(sequence)
-    again = np.all(array[2:] == 2 * array[1:-1] - array[:-2], axis=1).mean()
-    grown = array[:-1].copy()
-    grown[:, -1] += 1
-    right, foreseen = forecast.right / len(sequence), forecast.foreseen / len(sequence)
-    shares = (right, foreseen, again, np.all(array[1:] == grown, axis=1).mean())
-    return [name, str(len(sequence)), *(f"{100 * share:.1f}" for share in shares), f"{each_us:.0f}"]
+def _minilm() -> tuple[str, list[str]] | None:
+    folder = TRACES.parents[1] / "models"
+    if not (folder / "catalog.py").is_file():
+        return None
+    sys.path.insert(0, str(folder))
+    try:
+        path, feeds = importlib.import_module("catalog").load("minilm_dynamo")
+    except (FileNotFoundError, KeyError, importlib.metadata.PackageNotFoundError):
+        return None
+    return path, list(feeds[0])
 
 
-def _latencies(title: str, steps: int, make_feeds: MakeFeeds) -> Grid:
-    grid = Grid(title, ["first time us", "foreseen us", "again us", "excess gone %", "wasted ms"])
-    model = decoder(vocab=1000)
-    for mode in ("host", "auto"):
-        plain = asc.compile(model, mode=mode, threads=1)
-        guided = asc.compile(model, mode=mode, threads=1, options=asc.Options(predict=True))
-        warm = asc.compile(model, mode=mode, threads=1)
-        for length in [*range(1, steps + 1)] * 2:
-            warm.run(make_feeds(model, length))
-        feeds = [make_feeds(model, length) for length in range(1, steps + 1)]
-        first, foreseen, again = _times([plain, guided, warm], feeds)
-        excess = median(first) - median(again)
-        gone = f"{100 * (median(first) - median(foreseen)) / excess:.0f}" if excess > 0 else "-"
-        wasted = f"{guided.stats()['ahead_wasted_ns'] / 1e6:.2f}"
-        grid.rows.append([mode, *(f"{median(times):.0f}" for times in (first, foreseen, again)), gone, wasted])
-        grid.notes.append(f"{mode}: {guided.explain().splitlines()[-1]}")
-    return grid
+def _row(case: Case, mode: str, grid: Grid) -> list[str]:
+    predicting = asc.Options(predict=True)
+    exes = [asc.compile(case.model, mode=mode, threads=1, options=options) for options in (None, predicting, None)]
+    for feeds in case.feeds * 2:
+        exes[2].run(feeds)
+    cells = []
+    for times in _times(exes, case.feeds):
+        new, foreseen, again = times
+        excess = float(np.median(new - again))
+        gone = 100 * (1 - float(np.median(foreseen - again)) / excess)
+        cells += [*(f"{np.median(t):.0f}" for t in times), f"{gone:.0f}" if excess > 0 else "-"]
+    stats = exes[1].stats()
+    wasted = stats["ahead_wasted"]
+    grid.notes.append(f"{case.name}, {mode}: {stats['ahead_used']} of {len(case.feeds)} foreseen, {wasted} wasted")
+    return cells
 
 
-def _times(exes: list[asc.Executable], feeds: list[Feeds]) -> list[list[float]]:
-    """Microseconds of each step of each executable, step by step in turn."""
-    times: list[list[float]] = [[] for _ in exes]
+def _times(exes: list[asc.Executable], feeds: list[Feeds]) -> list[Array]:
+    """Microseconds of each step of each executable, step by step in turn: of the thread's CPU, and all."""
+    times: Array = np.zeros((2, len(exes), len(feeds)))
     for step, feed in enumerate(feeds):
         for i in np.roll(range(len(exes)), step):
             time.sleep(PAUSE_S)
-            start = time.perf_counter_ns()
+            start, cpu = time.perf_counter_ns(), time.thread_time_ns()
             exes[i].run(feed)
-            times[i].append((time.perf_counter_ns() - start) / 1e3)
-    return [of_one[WARM_UP:] for of_one in times]
+            times[:, i, step] = time.thread_time_ns() - cpu, time.perf_counter_ns() - start
+    return list(times[:, :, WARM_UP:] / 1e3)
+
+
+def _added(rounds: int) -> Grid:
+    grid = Grid("shapes that are known", ["us", "predicting", "added"])
+    model = decoder(vocab=100, d=16, layers=1)
+    for name, lengths in (("the same again", [4]), ("two in turn", [4, 7]), ("ten in turn", list(range(1, 11)))):
+        exes = [asc.compile(model, threads=1, options=asc.Options(predict=on)) for on in (False, True)]
+        feeds = [decode_feeds(model, 1, length) for length in lengths] * (200 // len(lengths))
+        times: list[list[float]] = [[], []]
+        for _ in range(rounds):
+            for exe, of_one in zip(exes, times, strict=True):
+                start = time.perf_counter_ns()
+                for feed in feeds:
+                    exe.run(feed)
+                of_one.append((time.perf_counter_ns() - start) / len(feeds) / 1e3)
+        plain, predicting = (median(of_one) for of_one in times)
+        added = median(np.subtract(times[1], times[0]))
+        grid.rows.append([name, f"{plain:.2f}", f"{predicting:.2f}", f"{added:.2f}"])
+    return grid
 
 
 if __name__ == "__main__":

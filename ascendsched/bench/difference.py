@@ -44,9 +44,16 @@ def compare(results: Mapping[str, NDArray[Any]], reference: Mapping[str, NDArray
     return Difference(worst, where, excess > 1)
 
 
-def _error(result: NDArray[Any] | None, expected: NDArray[Any]) -> tuple[float, float]:
+def _error(result: Any, expected: Any) -> tuple[float, float]:
     """The largest error, and the largest allowed one."""
-    if result is None or result.shape != expected.shape or result.dtype.name != expected.dtype.name:
+    if expected is None or isinstance(expected, list):
+        if type(result) is not type(expected) or len(result or []) != len(expected or []):
+            return np.inf, 1.0
+        pairs = [_error(*pair) for pair in zip(result or [], expected or [], strict=True)]
+        return max(pairs, key=lambda pair: pair[0] / pair[1] if pair[1] else pair[0], default=(0.0, 0.0))
+    if expected.dtype.kind in "OU":
+        return 0.0 if np.array_equal(result, expected) else np.inf, 1.0
+    if not isinstance(result, np.ndarray) or result.shape != expected.shape or result.dtype.name != expected.dtype.name:
         return np.inf, 1.0
     tolerance = TOLERANCES.get(expected.dtype.name, 0.0)
     if not expected.size:

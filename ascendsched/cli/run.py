@@ -97,8 +97,17 @@ def _profile_runs(executable: Any, feeds: dict[str, NDArray[Any]], runs: int) ->
     return profile
 
 
-def _describe(array: NDArray[Any]) -> dict[str, Any]:
+def _describe(array: Any) -> dict[str, Any]:
     ends: list[float | str | None] = [None, None]
+    if array is None or isinstance(array, list):
+        return {
+            "dtype": "nothing" if array is None else "sequence",
+            "shape": [len(array or [])],
+            "min": None,
+            "max": None,
+        }
+    if array.dtype.kind in "OU":
+        return {"dtype": "string", "shape": list(array.shape), "min": None, "max": None}
     if array.size:
         # bfloat16 and bool have no minimum of their own; JSON has no infinity.
         numbers = array if array.dtype.kind in "iuf" else array.astype(np.float32)

@@ -12,14 +12,17 @@ from collections.abc import Callable
 import numpy as np
 
 from ascendsched.errors import GraphError, UnsupportedError
+from ascendsched.frontends import adapters_attention as attention
 from ascendsched.frontends import adapters_microsoft as microsoft
 from ascendsched.frontends import adapters_old as old
 from ascendsched.frontends import adapters_quantized as quantized
 from ascendsched.frontends import adapters_sequence as sequence
 from ascendsched.frontends import adapters_simple as simple
+from ascendsched.frontends import adapters_training as training
 from ascendsched.frontends.adapters_einsum import einsum
-from ascendsched.frontends.adapters_recurrent import batch_first, loop, scan
+from ascendsched.frontends.adapters_recurrent import batch_first, loop, scan, scan_8
 from ascendsched.frontends.adapters_resize import resize_10, resize_11, resize_empty_inputs, upsample
+from ascendsched.frontends.adapters_rotary import rotary_embedding
 from ascendsched.frontends.node import AdapterContext, NodeDef, Tensor
 
 Adapter = Callable[[NodeDef, AdapterContext], "list[NodeDef] | None"]
@@ -137,32 +140,6 @@ def _batch_norm_spatial(node: NodeDef, ctx: AdapterContext) -> None:
         raise UnsupportedError(f"{node.where()}: spatial=0 is not supported; export with opset 9 or newer")
 
 
-def _batch_norm_inference(node: NodeDef, ctx: AdapterContext) -> None:
-    if node.attributes.pop("training_mode", 0) or any(node.outputs[1:]):
-        raise UnsupportedError(f"{node.where()}: training mode is not supported; export the model for inference")
-    node.outputs = node.outputs[:1]
-
-
-def _dropout(node: NodeDef, ctx: AdapterContext) -> list[NodeDef]:
-    """In inference the output is the input, and the mask is all true."""
-    training = node.input(2)
-    value = ctx.constant_value(training) if training else None
-    if training and (value is None or value.array.any()):
-        raise UnsupportedError(f"{node.where()}: training mode is not supported; export the model for inference")
-    data = node.inputs[0]
-    nodes = [NodeDef("Identity", [data], node.outputs[:1], {}, node.name)]
-    mask = node.outputs[1] if len(node.outputs) > 1 else ""
-    if not mask or not ctx.is_read(mask):
-        return nodes
-    if ctx.opset < 12:  # which left open what the mask is in inference
-        raise UnsupportedError(f"{node.where()}: the mask is not supported before opset 12; export with a newer opset")
-    shape = ctx.fresh(f"{node.name}_shape")
-    all_true = {"value": Tensor(np.array([True]), "bool")}
-    nodes.append(NodeDef("Shape", [data], [shape], {}, f"{node.name}/Shape"))
-    nodes.append(NodeDef("ConstantOfShape", [shape], [mask], all_true, f"{node.name}/ConstantOfShape"))
-    return nodes
-
-
 def _group_norm(node: NodeDef, ctx: AdapterContext) -> list[NodeDef]:
     """Before 21 there is one scale and bias for each group, from 21 on for each channel."""
     groups = node.attributes.get("num_groups", 0)
@@ -218,7 +195,7 @@ _REDUCTIONS = ("L1", "L2", "LogSum", "LogSumExp", "Max", "Mean", "Min", "Prod", 
 # Operator: (first opset that does not need the adapter, adapter), applied in this order.
 ADAPTERS: dict[str, tuple[tuple[int, Adapter], ...]] = {
     **dict.fromkeys(old.BINARY, ((7, old.aligned_at_axis),)),
-    "BatchNormalization": ((7, old.drop("is_test")), (9, _batch_norm_spatial), (_EVERY_OPSET, _batch_norm_inference)),
+    "BatchNormalization": ((7, old.drop("is_test")), (9, _batch_norm_spatial), (_EVERY_OPSET, training.batch_norm)),
     "Cast": ((6, old.cast),),
     "Clip": ((11, _clip),),
     "Concat": ((4, old.concat),),
@@ -226,7 +203,7 @@ ADAPTERS: dict[str, tuple[tuple[int, Adapter], ...]] = {
     "ConvInteger": ((_EVERY_OPSET, quantized.conv_integer),),
     "Dropout": (
         (7, old.drop("is_test")),
-        (_EVERY_OPSET, _dropout),
+        (_EVERY_OPSET, training.dropout),
     ),
     "Einsum": ((_EVERY_OPSET, einsum),),
     "GRU": ((7, old.drop("output_sequence")), (_EVERY_OPSET, batch_first)),
@@ -240,6 +217,8 @@ ADAPTERS: dict[str, tuple[tuple[int, Adapter], ...]] = {
     "LpNormalization": ((_EVERY_OPSET, simple.lp_normalization),),
     "LpPool": ((_EVERY_OPSET, simple.lp_pool),),
     "LogSoftmax": ((13, _flattening),),
+    "OptionalGetElement": ((_EVERY_OPSET, sequence.get_element),),
+    "OptionalHasElement": ((_EVERY_OPSET, sequence.has_element),),
     "PRelu": ((7, old.channel_slope),),
     "Pad": ((2, old.pad), (11, _pad)),
     "QLinearConv": ((_EVERY_OPSET, quantized.q_linear_conv),),
@@ -250,13 +229,13 @@ ADAPTERS: dict[str, tuple[tuple[int, Adapter], ...]] = {
     "Reshape": ((5, old.reshape),),
     "Resize": ((11, resize_10), (13, resize_11), (_EVERY_OPSET, resize_empty_inputs)),
     "RoiAlign": ((16, _roi_align),),
-    "Scan": ((9, old.scan_8), (_EVERY_OPSET, scan)),
+    "Scan": ((9, scan_8), (_EVERY_OPSET, scan)),
     "Scatter": ((_EVERY_OPSET, _scatter),),
     "Selu": ((6, old.selu),),
     "ConcatFromSequence": ((_EVERY_OPSET, sequence.concat),),
     "SequenceAt": ((_EVERY_OPSET, sequence.at),),
     "SequenceConstruct": ((_EVERY_OPSET, sequence.construct),),
-    "SequenceEmpty": ((_EVERY_OPSET, sequence.construct),),
+    "SequenceEmpty": ((_EVERY_OPSET, sequence.empty),),
     "SequenceErase": ((_EVERY_OPSET, sequence.erase),),
     "SequenceInsert": ((_EVERY_OPSET, sequence.insert),),
     "SequenceLength": ((_EVERY_OPSET, sequence.length),),
@@ -276,13 +255,19 @@ ADAPTERS: dict[str, tuple[tuple[int, Adapter], ...]] = {
         (_EVERY_OPSET, upsample),
     ),
     **{f"Reduce{name}": ((18, _ints_to_input("axes", 1)),) for name in _REDUCTIONS},
+    "com.microsoft::Attention": ((_EVERY_OPSET, attention.attention),),
     "com.microsoft::BiasGelu": ((_EVERY_OPSET, microsoft.gelu),),
     "com.microsoft::DynamicQuantizeLSTM": ((_EVERY_OPSET, quantized.dynamic_quantize_lstm),),
     "com.microsoft::DynamicQuantizeMatMul": ((_EVERY_OPSET, quantized.dynamic_quantize_matmul),),
+    "com.microsoft::EmbedLayerNormalization": ((_EVERY_OPSET, microsoft.embed_layer_norm),),
     "com.microsoft::FastGelu": ((_EVERY_OPSET, microsoft.gelu),),
+    "com.microsoft::FusedConv": ((_EVERY_OPSET, microsoft.fused_conv),),
+    "com.microsoft::FusedGemm": ((_EVERY_OPSET, microsoft.fused_gemm),),
     "com.microsoft::FusedMatMul": ((_EVERY_OPSET, microsoft.fused_matmul),),
     "com.microsoft::Gelu": ((_EVERY_OPSET, microsoft.gelu),),
+    "com.microsoft::GroupQueryAttention": ((_EVERY_OPSET, attention.group_query_attention),),
     "com.microsoft::MatMulIntegerToFloat": ((_EVERY_OPSET, quantized.matmul_integer_to_float),),
+    "com.microsoft::MultiHeadAttention": ((_EVERY_OPSET, attention.multi_head_attention),),
     "com.microsoft::QGemm": ((_EVERY_OPSET, quantized.q_gemm),),
     "com.microsoft::QLinearAdd": ((_EVERY_OPSET, quantized.q_linear("Add", 2)),),
     "com.microsoft::QLinearAveragePool": ((_EVERY_OPSET, quantized.q_linear_pool("AveragePool")),),
@@ -293,6 +278,7 @@ ADAPTERS: dict[str, tuple[tuple[int, Adapter], ...]] = {
     "com.microsoft::QLinearSigmoid": ((_EVERY_OPSET, quantized.q_linear("Sigmoid", 1)),),
     "com.microsoft::QLinearSoftmax": ((_EVERY_OPSET, quantized.q_linear_softmax),),
     "com.microsoft::QuickGelu": ((_EVERY_OPSET, microsoft.quick_gelu),),
+    "com.microsoft::RotaryEmbedding": ((_EVERY_OPSET, rotary_embedding),),
     "com.microsoft::SimplifiedLayerNormalization": ((_EVERY_OPSET, microsoft.simplified_layer_norm),),
     "com.microsoft::SkipLayerNormalization": ((_EVERY_OPSET, microsoft.skip_layer_norm),),
     "com.microsoft::SkipSimplifiedLayerNormalization": ((_EVERY_OPSET, microsoft.skip_layer_norm),),

@@ -78,6 +78,68 @@ def skip_layer_norm(node: NodeDef, ctx: AdapterContext) -> list[NodeDef]:
     return r.nodes
 
 
+def embed_layer_norm(node: NodeDef, ctx: AdapterContext) -> list[NodeDef]:
+    """The sum of the embeddings of words, positions and segments, normalised."""
+    r = Replacement(node, ctx)
+    ids, segments, words, places, kinds, scale, shift, mask, positions = (node.input(i) for i in range(9))
+    if positions:
+        place = r.make("Gather", places, positions, axis=0)
+    else:
+        place = r.make("Slice", places, r.constant([0]), r.dim(ids, 1), r.constant([0]))
+    total = node.outputs[2] if len(node.outputs) > 2 and node.outputs[2] else None
+    added = r.make("Add", r.make("Gather", words, ids, axis=0), place, output=None if segments else total)
+    if segments:
+        added = r.make("Add", added, r.make("Gather", kinds, segments, axis=0), output=total)
+    epsilon = node.attributes.get("epsilon", 1e-12)
+    r.make("LayerNormalization", added, scale, shift, output=node.outputs[0], epsilon=epsilon)
+    if len(node.outputs) > 1 and node.outputs[1]:
+        if mask:
+            r.make("ReduceSum", mask, r.constant([1]), output=node.outputs[1], keepdims=0)
+        else:
+            r.make("Expand", r.constant(0, "int32"), r.dim(ids, 0), output=node.outputs[1])
+    return r.nodes
+
+
+def fused_conv(node: NodeDef, ctx: AdapterContext) -> list[NodeDef]:
+    """Conv, plus a fourth input, then an activation."""
+    r = Replacement(node, ctx)
+    attributes = dict(node.attributes)
+    kind = attributes.pop("activation", "")
+    params = list(attributes.pop("activation_params", ()))
+    data = r.make("Conv", *node.inputs[:3], **attributes)
+    if node.input(3):
+        data = r.make("Add", data, node.inputs[3])
+    _activate(r, node, kind, params, data)
+    return r.nodes
+
+
+def fused_gemm(node: NodeDef, ctx: AdapterContext) -> list[NodeDef]:
+    """Gemm, then an activation."""
+    r = Replacement(node, ctx)
+    attributes = dict(node.attributes)
+    kind = attributes.pop("activation", "")
+    names = [name for name in ("activation_alpha", "activation_beta", "activation_gamma") if name in attributes]
+    params = [attributes.pop(name) for name in names]
+    _activate(r, node, kind, params, r.make("Gemm", *node.inputs, **attributes))
+    return r.nodes
+
+
+def _activate(r: Replacement, node: NodeDef, kind: str, params: list[float], data: str) -> None:
+    output = node.outputs[0]
+    if kind in ("", "Relu", "Tanh", "Sigmoid", "HardSwish") and not params:
+        r.make(kind or "Identity", data, output=output)
+    elif kind == "LeakyRelu" and len(params) == 1:
+        r.make(kind, data, output=output, alpha=params[0])
+    elif kind == "HardSigmoid" and len(params) == 2:
+        r.make(kind, data, output=output, alpha=params[0], beta=params[1])
+    elif kind == "Clip" and len(params) == 2:
+        r.make(kind, data, *(r.like(bound, data) for bound in params), output=output)
+    else:
+        raise UnsupportedError(
+            f"{node.where()}: activation {kind!r} with parameters {params} is not supported; apply it behind the node"
+        )
+
+
 def _refuse_statistics(node: NodeDef, first: int, last: int) -> None:
     if any(node.outputs[first:last]):
         raise UnsupportedError(f"{node.where()}: mean and deviation as results are not supported; remove their use")

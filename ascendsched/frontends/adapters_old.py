@@ -120,8 +120,3 @@ def upsample(node: NodeDef, ctx: AdapterContext) -> None:
     if "scales" not in node.attributes:
         scales = [node.attributes.pop(f"{name}_scale", 1.0) for name in ("height", "width")]
         node.attributes["scales"] = [1.0, 1.0, *scales]
-
-
-def scan_8(node: NodeDef, ctx: AdapterContext) -> None:
-    """Scan had a batch axis, which no later opset has."""
-    raise UnsupportedError(f"{node.where()}: Scan of opset 8 is not supported; export with opset 9 or newer")

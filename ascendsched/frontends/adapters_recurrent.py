@@ -59,6 +59,42 @@ def scan(node: NodeDef, ctx: AdapterContext) -> list[NodeDef]:
     return r.nodes
 
 
+def scan_8(node: NodeDef, ctx: AdapterContext) -> list[NodeDef]:
+    """Everything had a batch axis in front: a Loop over it, around the Loop over the elements."""
+    import onnx
+
+    make, info = onnx.helper.make_node, onnx.helper.make_tensor_value_info
+    body: onnx.GraphProto = node.attributes["body"]
+    count = node.attributes["num_scan_inputs"]
+    plain = NodeDef("Scan", node.inputs[1:], node.outputs, {"num_scan_inputs": count}, node.name)
+    check_body(plain, body)
+    if node.inputs[0]:
+        raise UnsupportedError(f"{node.where()}: lengths of its sequences are not supported; export with a newer opset")
+    backwards = _list_of(NodeDef("Scan", [], [], {**node.attributes}, node.name), "directions", count)
+    r = Replacement(node, ctx)
+    sources = [r.make("Identity", name) for name in plain.inputs]
+    fresh = ctx.fresh
+    batch, go_on, goes_on, length, last = (fresh(hint) for hint in ("batch", "go_on", "goes_on", "length", "last"))
+    first, one = r.constant(0), r.constant(1)
+    parts = [fresh("entry") for _ in sources]
+    scanned = parts[len(parts) - count :]
+    made = onnx.GraphProto(name=body.name)
+    made.input.extend([info(batch, onnx.TensorProto.INT64, []), info(go_on, onnx.TensorProto.BOOL, [])])
+    made.node.extend(make("Gather", [s, batch], [part], axis=0) for s, part in zip(sources, parts, strict=True))
+    shape = fresh("shape")
+    made.node.extend([make("Shape", [scanned[0]], [shape]), make("Gather", [shape, first], [length])])
+    made.node.append(make("Sub", [length, one], [last]))
+    inner = _loop_body(ctx, body, scanned, [0] * count, [last if flag else "" for flag in backwards])
+    outputs = [fresh("result") for _ in node.outputs]
+    made.node.append(make("Loop", [length, "", *parts[: len(parts) - count]], outputs, body=inner))
+    made.node.append(make("Identity", [go_on], [goes_on]))
+    made.output.append(info(goes_on, onnx.TensorProto.BOOL, []))
+    made.output.extend(onnx.helper.make_empty_tensor_value_info(name) for name in outputs)
+    batches = r.make("Squeeze", r.dim(sources[0], 0))
+    r.make_several("Loop", [batches, ""], list(node.outputs), body=made)
+    return r.nodes
+
+
 def loop(node: NodeDef, ctx: AdapterContext) -> list[NodeDef] | None:
     """Values that the body hands on unchanged are read from outside instead: nothing copies them, and weights among
     them stay constants."""

@@ -91,6 +91,14 @@ class AdapterContext(Protocol):
         """Note the elements of a sequence."""
         ...
 
+    def kind(self, name: str) -> str | None:
+        """Return the kind of a value that is no tensor of numbers (`ascendsched.packed`), None for a tensor."""
+        ...
+
+    def set_kind(self, name: str, kind: str) -> None:
+        """Note the kind of a value that a node will produce."""
+        ...
+
     def is_read(self, name: str) -> bool:
         """Return whether a node or a graph output reads the value."""
         ...

@@ -31,7 +31,9 @@ NEWEST_OPSET = 28  # every change of the operators up to here has its adapter, o
 
 
 def load(
-    model: str | os.PathLike[str] | bytes | onnx.ModelProto, files: dict[Path, os.stat_result] | None = None
+    model: str | os.PathLike[str] | bytes | onnx.ModelProto,
+    files: dict[Path, os.stat_result] | None = None,
+    kinds: dict[str, str] | None = None,
 ) -> _core.Graph:
     """Return the graph of an ONNX model, in operators of the newest opset.
 
@@ -42,6 +44,8 @@ def load(
         ``ModelProto``, which is not changed.
     files
         Takes the files that were read, the model's own first, as they were then.
+    kinds
+        Takes the kinds of inputs and outputs that are packed values in the graph (`ascendsched.packed`), by name.
 
     Raises
     ------
@@ -52,7 +56,7 @@ def load(
     """
     from ascendsched.native import core as _core
 
-    return import_model(model, _core.Graph, _core.op_names(), files)
+    return import_model(model, _core.Graph, _core.op_names(), files, kinds)
 
 
 def import_model(
@@ -60,17 +64,21 @@ def import_model(
     make_graph: Callable[[str], _Graph],
     known_ops: Iterable[str],
     files: dict[Path, os.stat_result] | None = None,
+    kinds: dict[str, str] | None = None,
 ) -> _Graph:
     """Do what `load` does, into any graph that has the building functions of ``_core.Graph``."""
     weights, ops = Weights(), frozenset(known_ops)
     proto, folder, opset = read_model(model, ops, files, weights)
     try:
         shared = ModelImport(proto, opset, ops, make_graph, TensorReader(folder, files, weights))
-        graph = Scope(shared, proto.graph).build()
+        scope = Scope(shared, proto.graph)
+        graph = scope.build()
     except RecursionError:
         raise GraphError(_TOO_DEEP) from None
     if shared.unknown:
         raise UnsupportedError(_unknown_operators(shared.unknown, opset))
+    if kinds is not None:
+        kinds.update(scope.packed_ends())
     return cast(_Graph, graph)
 
 

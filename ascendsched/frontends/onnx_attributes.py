@@ -8,21 +8,24 @@ import numpy as np
 
 from ascendsched.errors import GraphError, UnsupportedError
 from ascendsched.frontends.node import Tensor, text
-from ascendsched.frontends.onnx_tensors import TensorReader
+from ascendsched.frontends.onnx_tensors import TEXT, TensorReader
+from ascendsched.frontends.onnx_types import type_name
+from ascendsched.packed import STRING
 
 if TYPE_CHECKING:
     import onnx
 
 
 def attributes_of(node: onnx.NodeProto, reader: TensorReader, where: str) -> dict[str, Any]:
-    """Return the attributes of a node: numbers, strings, lists of them, ``Tensor``; a body stays a GraphProto.
+    """Return the attributes of a node: numbers, strings, lists of them, ``Tensor``, names of types; a body stays a
+    GraphProto.
 
     Raises
     ------
     GraphError
         For references to function parameters outside a function, and for text that is not UTF-8.
     UnsupportedError
-        For lists of tensors or graphs, sparse tensors and types.
+        For lists of tensors, graphs or types, and for sparse tensors.
     """
     return {text(attribute.name): _value(attribute, reader, where) for attribute in node.attribute}
 
@@ -44,7 +47,21 @@ def constant_of(source: onnx.TensorProto | onnx.NodeProto, reader: TensorReader)
         return Tensor(np.array(value, np.float32), "float32")
     if name in ("value_int", "value_ints"):
         return Tensor(np.array(value, np.int64), "int64")
-    raise UnsupportedError(f"{where}: strings are not supported; remove text processing from the model")
+    if name not in ("value_string", "value_strings"):
+        raise UnsupportedError(f"{where}: attribute '{name}' is not supported; store the value as a tensor")
+    words = value if isinstance(value, list) else [value]
+    texts = np.empty(len(words), object)
+    texts[:] = words
+    return Tensor(texts if isinstance(value, list) else texts.reshape(()), STRING)
+
+
+def is_text(source: onnx.TensorProto | onnx.NodeProto) -> bool:
+    """Return whether an initializer or a Constant node holds strings, without reading it."""
+    import onnx
+
+    if isinstance(source, onnx.TensorProto):
+        return source.data_type == TEXT
+    return any(a.name in ("value_string", "value_strings") or a.t.data_type == TEXT for a in source.attribute)
 
 
 def _value(attribute: onnx.AttributeProto, reader: TensorReader, where: str) -> Any:
@@ -70,6 +87,8 @@ def _value(attribute: onnx.AttributeProto, reader: TensorReader, where: str) -> 
         return reader.read(attribute.t, f"{where.removeprefix('[onnx] ')}, attribute '{attribute.name}'")
     if attribute.type == kinds.GRAPH:
         return attribute.g
+    if attribute.type == kinds.TYPE_PROTO:
+        return type_name(attribute.tp, f"{where.removeprefix('[onnx] ')}, attribute '{attribute.name}'")
     kind = kinds.AttributeType.Name(attribute.type).lower()
     raise UnsupportedError(f"{where}: attribute '{attribute.name}' of kind {kind} is not supported; export without it")
 

@@ -49,6 +49,7 @@ class ModelImport:
         self.unknown: dict[str, list[str]] = {}  # operator: names of its nodes
         # Operator, node and reason of nodes that adapters refuse; None: the first one ends the import.
         self.refused: list[tuple[str, str, str]] | None = None
+        self.has_kinds = False  # whether any value is no tensor of numbers
         self._node_names: set[str] = set()
         self._serial = 0
 

@@ -16,6 +16,8 @@ import numpy as np
 from ascendsched import host_calls
 from ascendsched.errors import UnsupportedError
 from ascendsched.frontends.node import AdapterContext, NodeDef
+from ascendsched.frontends.onnx_tensors import TEXT
+from ascendsched.packed import STRING, unpack
 
 if TYPE_CHECKING:
     import onnx
@@ -62,12 +64,18 @@ def host_call(proto: onnx.NodeProto, op: str, name: str, ctx: AdapterContext, do
             raise UnsupportedError(
                 f"[onnx] node '{name}' ({op}): the element type of '{output}' is not known; declare it in the model"
             )
+        if dtype == STRING:
+            raise UnsupportedError(f"[onnx] node '{name}' ({op}): gives strings, which is not supported there")
         types.append(_number(dtype) if dtype else _UNKNOWN_TYPE)
+    kinds = {value: ctx.kind(value) for value in proto.input if value}
+    if any(kind not in (None, STRING) for kind in kinds.values()):
+        raise UnsupportedError(f"[onnx] node '{name}' ({op}): reads a sequence or an optional; it takes tensors")
     copy = onnx.NodeProto()
     copy.CopyFrom(proto)
     graph = onnx.GraphProto(name=name)
     graph.node.append(copy)
-    graph.input.extend(onnx.ValueInfoProto(name=value) for value in dict.fromkeys(proto.input) if value)
+    for value, kind in kinds.items():
+        graph.input.add(name=value).type.tensor_type.elem_type = TEXT if kind else onnx.TensorProto.UNDEFINED
     for value, elem_type in zip(proto.output, types, strict=True):
         if value:
             graph.output.append(onnx.helper.make_tensor_value_info(value, elem_type, None))
@@ -92,7 +100,7 @@ def _number(dtype: str) -> int:
 
 
 @lru_cache(maxsize=256)
-def _evaluator(payload: str) -> tuple[ReferenceEvaluator, list[str], list[str], dict[str, Any]]:
+def _evaluator(payload: str) -> tuple[ReferenceEvaluator, list[str], list[str], dict[str, Any], set[str]]:
     import onnx
     from onnx.reference import ReferenceEvaluator
 
@@ -101,12 +109,15 @@ def _evaluator(payload: str) -> tuple[ReferenceEvaluator, list[str], list[str], 
     node = model.graph.node[0]
     to_dtype = onnx.helper.tensor_dtype_to_np_dtype
     types = {info.name: to_dtype(info.type.tensor_type.elem_type) for info in model.graph.output}
-    return ReferenceEvaluator(model), list(node.input), list(node.output), types
+    texts = {info.name for info in model.graph.input if info.type.tensor_type.elem_type == TEXT}
+    return ReferenceEvaluator(model), list(node.input), list(node.output), types, texts
 
 
 def _compute(payload: str, inputs: Sequence[Any]) -> list[Any]:
-    evaluator, names, outputs, types = _evaluator(payload)
-    feeds = {name: value for name, value in zip(names, inputs, strict=False) if name}
+    evaluator, names, outputs, types, texts = _evaluator(payload)
+    feeds = {
+        name: unpack(value) if name in texts else value for name, value in zip(names, inputs, strict=False) if name
+    }
     with np.errstate(all="ignore"):
         results: Any = evaluator.run(None, feeds)
     by_name = dict(zip(evaluator.output_names, results, strict=True))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,6 +12,7 @@ import numpy as np
 from ascendsched.errors import GraphError, UnsupportedError
 from ascendsched.frontends.node import Tensor, text
 from ascendsched.frontends.onnx_wire import Weights
+from ascendsched.packed import STRING
 
 if TYPE_CHECKING:
     import onnx
@@ -31,28 +33,45 @@ _STORAGE: dict[int, tuple[str, str, str]] = {
     13: ("uint64", "<u8", "uint64_data"),
     16: ("bfloat16", "<u2", "int32_data"),
 }
+TEXT = 8  # TensorProto.STRING
 _EXTERNAL = 1  # TensorProto.DataLocation
 
 
 def dtype_name(elem_type: int, where: str) -> str:
-    """Return our name of a ``TensorProto.DataType``.
+    """Return our name of a ``TensorProto.DataType``, "string" among them, which the core does not have.
 
     Raises
     ------
     UnsupportedError
-        For strings, complex numbers and types of fewer than 8 bits.
+        For complex numbers and types of 8 bits or fewer that are no integers.
     GraphError
         For a number that is no element type.
     """
     entry = _STORAGE.get(elem_type)
     if entry is not None:
         return entry[0]
+    if elem_type == TEXT:
+        return STRING
     import onnx
 
     if elem_type in onnx.TensorProto.DataType.values() and elem_type != onnx.TensorProto.UNDEFINED:
         name = onnx.TensorProto.DataType.Name(elem_type).lower()
         raise UnsupportedError(f"[onnx] {where}: element type {name} is not supported; convert the model")
     raise GraphError(f"[onnx] {where}: {elem_type} is no element type; the file is damaged or incomplete")
+
+
+def _texts(proto: onnx.TensorProto, where: str) -> np.ndarray[Any, np.dtype[Any]]:
+    dims = tuple(proto.dims)
+    if math.prod(dims) != len(proto.string_data) or any(dim < 0 for dim in dims):
+        raise GraphError(
+            f"[onnx] {where}: {len(proto.string_data)} strings for dimensions {list(dims)}; the file is damaged"
+        )
+    array = np.empty(len(proto.string_data), object)
+    try:
+        array[:] = [raw.decode("utf-8") for raw in proto.string_data]
+        return array.reshape(dims)
+    except ValueError as error:
+        raise GraphError(f"[onnx] {where}: strings of dimensions {list(dims)}: {error}; the file is damaged") from None
 
 
 class TensorReader:
@@ -90,6 +109,8 @@ class TensorReader:
             For an element type that the core does not have.
         """
         name = dtype_name(proto.data_type, where)
+        if name == STRING:
+            return Tensor(_texts(proto, where), name)
         storage = np.dtype(_STORAGE[proto.data_type][1])
         dims = tuple(proto.dims)
         count = 1

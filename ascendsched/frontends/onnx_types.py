@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from ascendsched.errors import GraphError, UnsupportedError
 from ascendsched.frontends.node import ValueType, text
 from ascendsched.frontends.onnx_tensors import dtype_name
+from ascendsched.packed import is_kind, optional_of, sequence_of
 
 if TYPE_CHECKING:
     import onnx
@@ -22,10 +23,12 @@ _NO_SHAPE_VALUE_BYTES = 4096  # larger constants cannot be a shape or an axis li
 def tensor_type(info: onnx.ValueInfoProto, what: str) -> tuple[str, list[int | str | None] | None]:
     """Return element type and dimensions (None where the rank is unknown) of a declared input.
 
+    The element type is a kind (see `ascendsched.packed`) for what is no tensor of numbers.
+
     Raises
     ------
     UnsupportedError
-        For sequences, maps, optionals and sparse tensors, and for element types that the core does not have.
+        For maps and sparse tensors, and for element types that the core does not have.
     GraphError
         Where no type is declared.
     """
@@ -33,11 +36,9 @@ def tensor_type(info: onnx.ValueInfoProto, what: str) -> tuple[str, list[int | s
     kind = info.type.WhichOneof("value")
     if kind is None:
         raise GraphError(f"[onnx] {where} has no type; the file is damaged or incomplete")
-    if kind != "tensor_type":
-        raise UnsupportedError(f"[onnx] {where} is a {kind.removesuffix('_type')}; only tensors are supported")
+    dtype = type_name(info.type, where)
     tensor = info.type.tensor_type
-    dtype = dtype_name(tensor.elem_type, where)
-    if not tensor.HasField("shape"):
+    if is_kind(dtype) or not tensor.HasField("shape"):
         return dtype, None
     dims: list[int | str | None] = []
     for dim in tensor.shape.dim:
@@ -47,6 +48,28 @@ def tensor_type(info: onnx.ValueInfoProto, what: str) -> tuple[str, list[int | s
             symbol = text(dim.dim_param)
             dims.append(None if symbol in _NO_SYMBOL else symbol)
     return dtype, dims
+
+
+def type_name(proto: onnx.TypeProto, where: str) -> str:
+    """Return the element type of a type of tensors, or the kind that another type is to us.
+
+    Raises
+    ------
+    UnsupportedError
+        For maps, sparse tensors, sequences of anything but tensors, and element types that the core does not have.
+    """
+    form = proto.WhichOneof("value")
+    if form == "tensor_type":
+        return dtype_name(proto.tensor_type.elem_type, where)
+    if form == "sequence_type" and proto.sequence_type.elem_type.WhichOneof("value") == "tensor_type":
+        return sequence_of(type_name(proto.sequence_type.elem_type, where))
+    held = proto.optional_type.elem_type if form == "optional_type" else None
+    if held is not None and held.WhichOneof("value") in ("tensor_type", "sequence_type"):
+        return optional_of(type_name(held, where))
+    what = "of no type" if form is None else f"a {form.removesuffix('_type')} that"
+    raise UnsupportedError(
+        f"[onnx] {where} is {what} is not supported; tensors are, sequences of them, and optionals of both"
+    )
 
 
 class TypeTable:

@@ -38,7 +38,7 @@ class Replacement:
             name += f"_{made}"
         names = [self._ctx.fresh(name) if output is None else output for output in outputs]
         self.nodes.append(NodeDef(op, list(inputs), names, dict(attributes), name))
-        return names
+        return list(names)
 
     def constant(self, value: Any, dtype: str = "int64") -> str:
         """Make a constant."""

@@ -1,16 +1,20 @@
-"""Sizes the caches of an executable while it runs, within a bound; every decision is logged and can be replayed."""
+"""Sizes caches and workers of an executable while it runs, within bounds; decisions are logged and can be replayed."""
 
 from __future__ import annotations
 
 import json
 import logging
 import os
+import time
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ascendsched.errors import GraphError, PlanError
+from ascendsched.options import MAX_WORKERS, default_threads
+from ascendsched.tuning.event import Event
+from ascendsched.tuning.workers import WorkerState, WorkerWindow, decide_workers
 
 if TYPE_CHECKING:
     from ascendsched.executable import Executable
@@ -49,16 +53,6 @@ class Window:
         return self.hits / max(1, self.hits + self.misses)
 
 
-@dataclass(frozen=True)
-class Event:
-    """A bound that was changed, and why."""
-
-    cache: str
-    before: int
-    after: int
-    why: str
-
-
 def decide(cache: str, state: CacheState, window: Window, room_bytes: int) -> tuple[CacheState, Event | None]:
     """The next bound of a cache: a pure function.
 
@@ -87,9 +81,24 @@ def _changed(cache: str, state: CacheState, before: int, why: str) -> tuple[Cach
     return state, None if state.limit_bytes == before else Event(cache, before, state.limit_bytes, why)
 
 
+class Clock:
+    """How much of the CPUs that it may use this process used since it was asked last."""
+
+    def __init__(self) -> None:
+        self._cpus = default_threads()
+        self._wall_ns, self._cpu_ns = time.monotonic_ns(), time.process_time_ns()
+
+    def cpu_share(self) -> float:
+        """From 0 to 1."""
+        wall_ns, cpu_ns = time.monotonic_ns(), time.process_time_ns()
+        share = (cpu_ns - self._cpu_ns) / max(1, (wall_ns - self._wall_ns) * self._cpus)
+        self._wall_ns, self._cpu_ns = wall_ns, cpu_ns
+        return min(1.0, share)
+
+
 @dataclass
 class Governor:
-    """Sizes the tiling cache and the schedule caches of an executable.
+    """Sizes the tiling cache and the schedule caches of an executable, and the number of its workers.
 
     Call `step` now and then, such as every few hundred runs: it reads the counters, decides, and resizes.
 
@@ -103,6 +112,9 @@ class Governor:
         Where the bounds start.
     log
         A file to which each decision is appended, for `replay`.
+    max_workers
+        Bound of the threads that make tilings where host mode is pipelined, see `Options.pipeline_workers`; None:
+        their number is left as it is.
     """
 
     exe: Executable
@@ -110,6 +122,7 @@ class Governor:
     tiling_bytes: int = 4 << 20
     schedule_bytes: int = 4 << 20
     log: str | os.PathLike[str] | None = None
+    max_workers: int | None = None
     events: list[Event] = field(default_factory=list, init=False)
 
     def __post_init__(self) -> None:
@@ -119,27 +132,42 @@ class Governor:
                 raise PlanError(f"[governor] {name}: {value!r}; expected {MIN_BYTES} bytes or more")
         if self.tiling_bytes + self.schedule_bytes > self.max_bytes:
             raise PlanError(f"[governor] the caches start above max_bytes {self.max_bytes}; start smaller")
+        most = self.max_workers
+        if most is not None and (type(most) is not int or not 1 <= most <= MAX_WORKERS):
+            raise PlanError(f"[governor] max_workers: {most!r}; expected 1 to {MAX_WORKERS}, or None")
         self._states = {"tiling": CacheState(self.tiling_bytes), "schedule": CacheState(self.schedule_bytes)}
         self.exe.resize_caches(self.tiling_bytes, self.schedule_bytes)
         self._before = self.exe.stats()
+        self._clock = Clock()
+        self._workers = WorkerState(self._before["pipeline_workers"])
+        if most is not None and self._workers.count > most:
+            self._workers = WorkerState(most)
+            self.exe.resize_workers(most)
 
     def step(self) -> list[Event]:
         """Decides on what happened since the last step; the changes that were made."""
         now = self.exe.stats()
         windows = {cache: _window(cache, self._before, now) for cache in CACHES}
-        entry = {
-            "schema": "ascendsched.governor/1",
+        entry: dict[str, Any] = {
+            "schema": "ascendsched.governor/2",
             "runs": now["runs"],
             "max_bytes": self.max_bytes,
             "states": {cache: asdict(state) for cache, state in self._states.items()},
             "windows": {cache: asdict(window) for cache, window in windows.items()},
         }
         self._states, events = _decide_all(self._states, windows, self.max_bytes)
-        self._before = now
         if events:
             self.exe.resize_caches(self._states["tiling"].limit_bytes, self._states["schedule"].limit_bytes)
+        if self.max_workers is not None:
+            window = _worker_window(self._before, now, self._clock.cpu_share())
+            entry["workers"] = {"state": asdict(self._workers), "window": asdict(window), "most": self.max_workers}
+            self._workers, event = decide_workers(self._workers, window, self.max_workers)
+            if event is not None:
+                self.exe.resize_workers(event.after)
+                events.append(event)
+        self._before = now
         for event in events:
-            _LOG.info("[governor] %s cache: %d to %d bytes: %s", event.cache, event.before, event.after, event.why)
+            _LOG.info("[governor] %s: %d to %d: %s", event.what, event.before, event.after, event.why)
         self.events += events
         if self.log is not None:
             self._append(entry | {"events": [asdict(event) for event in events]})
@@ -155,14 +183,22 @@ class Governor:
     def explain(self) -> str:
         """The bounds of now, and every change with its reason."""
         bounds = ", ".join(f"{cache} {state.limit_bytes} bytes" for cache, state in self._states.items())
-        lines = [f"caches: {bounds}, {len(self.events)} changes"]
-        lines += [f"  {event.cache}: {event.before} to {event.after}: {event.why}" for event in self.events]
+        workers = "" if self.max_workers is None else f", {self._workers.count} workers"
+        lines = [f"caches: {bounds}{workers}, {len(self.events)} changes"]
+        lines += [f"  {event.what}: {event.before} to {event.after}: {event.why}" for event in self.events]
         return "\n".join(lines) + "\n"
 
 
 def _window(cache: str, before: Mapping[str, int], now: Mapping[str, int]) -> Window:
     hits, misses, evictions = (now[f"{cache}_{what}"] - before[f"{cache}_{what}"] for what in _COUNTED)
     return Window(hits, misses, evictions, now[f"{cache}_bytes"])
+
+
+def _worker_window(before: Mapping[str, int], now: Mapping[str, int], cpu_share: float) -> WorkerWindow:
+    since = {name: now[name] - before[name] for name in ("pipelined", "first_segments", "first_segment_ns")}
+    first_ns = since["first_segment_ns"] / since["first_segments"] if since["first_segments"] else None
+    hits, misses, _ = (now[f"tiling_{what}"] - before[f"tiling_{what}"] for what in _COUNTED)
+    return WorkerWindow(since["pipelined"], hits, misses, first_ns, cpu_share)
 
 
 _COUNTED = ("hits", "misses", "evictions")
@@ -199,4 +235,9 @@ def _replay_one(entry: Mapping[str, Any]) -> tuple[list[Event], list[Event]]:
     states = {cache: CacheState(**entry["states"][cache]) for cache in CACHES}
     windows = {cache: Window(**entry["windows"][cache]) for cache in CACHES}
     made = [Event(**event) for event in entry["events"]]
-    return made, _decide_all(states, windows, int(entry["max_bytes"]))[1]
+    again = _decide_all(states, windows, int(entry["max_bytes"]))[1]
+    if (workers := entry.get("workers")) is not None:
+        state, window = WorkerState(**workers["state"]), WorkerWindow(**workers["window"])
+        event = decide_workers(state, window, int(workers["most"]))[1]
+        again += [] if event is None else [event]
+    return made, again

@@ -17,7 +17,7 @@ from ascendsched.tuning.learner import SizeLearner
 from ascendsched.tuning.partition import size_for
 
 if TYPE_CHECKING:
-    from ascendsched.executable import TensorInfo
+    from ascendsched.tensor_info import TensorInfo
 
 Array = np.ndarray[Any, Any]
 Arrays = dict[str, Array]

@@ -12,7 +12,7 @@ from ascendsched.errors import GraphError
 from ascendsched.tuning.requests import read_requests
 
 if TYPE_CHECKING:
-    from ascendsched.executable import TensorInfo
+    from ascendsched.tensor_info import TensorInfo
 
 Shapes = dict[str, tuple[int, ...]]
 

@@ -50,6 +50,9 @@ struct PyExecutable {
   mutable uint64_t copies_for_layout = 0, copies_for_type = 0;
 };
 
+// Ends the recording and returns it.
+py::dict stop_profile(PyExecutable& exe);
+
 // The executable's last signature once more, on these addresses in graph order; false where a run has to be started.
 bool repeat_addresses(const PyExecutable& exe, void* const* inputs, void* const* outputs);
 

@@ -62,5 +62,6 @@ PYBIND11_MODULE(_core, m) {
   asc::bind_memory(m);
   asc::bind_host_call(m);
   asc::bind_tasks(m);
+  asc::bind_foresight(m);
   asc::bind_extension(m);
 }

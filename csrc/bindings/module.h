@@ -19,7 +19,8 @@ void bind_support(py::module_& m);
 void bind_primitives(py::module_& m);
 void bind_memory(py::module_& m);
 void bind_host_call(py::module_& m);
-void bind_tasks(py::module_& m);  // after bind_executable
+void bind_tasks(py::module_& m);      // after bind_executable
+void bind_foresight(py::module_& m);  // after bind_executable
 void bind_extension(py::module_& m);
 
 }  // namespace asc

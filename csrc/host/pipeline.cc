@@ -7,14 +7,15 @@
 namespace asc {
 namespace {
 
-constexpr size_t kBatches = 64;        // between two stages
-constexpr uint32_t kBatchNodes = 32;   // bits of Batch::changed
+constexpr size_t kBatches = 64;       // between two stages
+constexpr uint32_t kBatchNodes = 32;  // bits of Batch::changed
 // A batch waits no longer for further nodes: waking a worker costs some 10 us. Near both ends of a run less, where the
 // next stage has nothing else to do.
 constexpr double kLeastBatchNs = 25'000, kMostBatchNs = 100'000;
-constexpr size_t kPendingJobs = 16;    // tilings made ahead of the node at hand, per helper
-constexpr int64_t kSpinNs = 0;         // workers park at once: those they wait for need the CPU
+constexpr size_t kPendingJobs = 16;  // tilings made ahead of the node at hand, per helper
+constexpr int64_t kSpinNs = 0;       // workers park at once: those they wait for need the CPU
 constexpr uint8_t kPlacer = 1, kLauncher = 2, kFirstHelper = 3;  // Recorder::worker
+constexpr int kMaxHelpers = static_cast<int>(Recorder::kMaxWorkers) - 2;
 
 }  // namespace
 
@@ -77,7 +78,7 @@ void Pipeline::Inbox::close() {
 
 Pipeline::Pipeline(Pool& pool, int helpers)
     : pool_(pool),
-      helper_count_(std::clamp(helpers, 0, static_cast<int>(Recorder::kMaxWorkers) - 2)),
+      helper_count_(std::clamp(helpers, 0, kMaxHelpers)),
       fork_generation_(fork_generation()),
       finished_(kSpinNs),
       jobs_waiter_(kSpinNs) {
@@ -101,18 +102,30 @@ void Pipeline::start() {
   if (!placer_.is_started()) placer_.start("asc-memory", [this] { place_batches(); });
   if (!launcher_.is_started()) launcher_.start("asc-launch", [this] { launch_batches(); });
   while (static_cast<int>(helpers_.size()) < helper_count_) {
-    const auto number = static_cast<uint8_t>(kFirstHelper + helpers_.size());
+    const auto index = static_cast<int>(helpers_.size());
     auto helper = std::make_unique<Thread>();
-    helper->start(("asc-normal-" + std::to_string(helpers_.size() + 1)).c_str(), [this, number] {
-      Recorder::worker() = number;
-      make_tilings();
+    helper->start(("asc-normal-" + std::to_string(index + 1)).c_str(), [this, index] {
+      Recorder::worker() = static_cast<uint8_t>(kFirstHelper + index);
+      make_tilings(index);
     });
     helpers_.push_back(std::move(helper));
   }
 }
 
+void Pipeline::resize(int helpers) {
+  helper_count_ = std::clamp(helpers, 0, kMaxHelpers);
+  jobs_waiter_.wake();
+  while (static_cast<int>(helpers_.size()) > helper_count_) {
+    ended_cpu_ns_ += helpers_.back()->cpu_ns();
+    helpers_.back()->join();
+    helpers_.pop_back();
+  }
+  const std::lock_guard<std::mutex> lock(jobs_mutex_);
+  jobs_.clear();  // all are made
+}
+
 int64_t Pipeline::worker_cpu_ns() const {
-  int64_t sum = placer_.cpu_ns() + launcher_.cpu_ns();
+  int64_t sum = ended_cpu_ns_ + placer_.cpu_ns() + launcher_.cpu_ns();
   for (const auto& helper : helpers_) sum += helper->cpu_ns();
   return sum;
 }
@@ -147,7 +160,7 @@ void Pipeline::settle() {
 }
 
 void Pipeline::resolve_all(Work& work) {
-  const size_t most = kPendingJobs * static_cast<size_t>(helper_count_);
+  const size_t most = kPendingJobs * static_cast<size_t>(helper_count_.load());
   for (uint32_t n = 0; n < work.segment.size() && !work.has_failed; ++n) {
     std::shared_ptr<TilingJob> job;
     work.changed[n] = work.segment.resolve(n, work.use, helper_count_ ? &job : nullptr);
@@ -261,13 +274,14 @@ bool Pipeline::help() {
   return true;
 }
 
-void Pipeline::make_tilings() {
+void Pipeline::make_tilings(int index) {
+  const auto must_end = [this, index] { return is_stopping_ || index >= helper_count_; };
   for (;;) {
-    jobs_waiter_.wait([this] {
+    jobs_waiter_.wait([&] {
       std::lock_guard<std::mutex> lock(jobs_mutex_);
-      return !jobs_.empty() || is_stopping_;
+      return !jobs_.empty() || must_end();
     });
-    if (is_stopping_) return;
+    if (must_end()) return;
     help();
   }
 }

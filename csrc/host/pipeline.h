@@ -30,7 +30,11 @@ class Pipeline final : public Pool::Holder {
   // Launches the segment, and returns when everything is launched. Throws the first error of any stage.
   void run(HostSegment& segment, PipelineShape shape, Frame& frame, RunContext& run, int64_t* extents);
 
-  int64_t worker_cpu_ns() const;  // of all threads
+  // Between runs: from the next one on, `helpers` threads make tilings. Ends those that are too many.
+  void resize(int helpers);
+  int helpers() const { return helper_count_; }
+
+  int64_t worker_cpu_ns() const;  // of all threads, ended ones included
   uint64_t runs() const { return runs_; }
 
   // Pool::Holder
@@ -60,16 +64,17 @@ class Pipeline final : public Pool::Holder {
   void hand_over(Work& work, uint32_t end, bool is_last);
   void place_batches();
   void launch_batches();
-  void make_tilings();
+  void make_tilings(int index);
   void place(const Batch& batch);
   void pass_on(const Batch& batch);
   void launch(const Batch& batch);
   bool help();
 
   Pool& pool_;
-  const int helper_count_;
+  std::atomic<int> helper_count_;  // changes between runs; helpers numbered above it end
   const uint32_t fork_generation_;
   uint64_t runs_ = 0;
+  int64_t ended_cpu_ns_ = 0;  // of helpers that are gone
   Inbox placing_, launching_;
   Batch placed_;  // placing worker: nodes of its batch that are placed and not passed on
   Waiter finished_;

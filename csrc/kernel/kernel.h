@@ -27,6 +27,7 @@ struct Tiling {
   size_t workspace_bytes = 0;
   // Bit i: output 0 may lie exactly over input i, whose bytes are as many: no element is read after it was written.
   uint64_t over_inputs = 0;
+  int threads = 1;  // that a launch uses; set by create_tiling_with
 
   // Constant operands in the layout that this tiling wants, made once per (constants, layout) and shared.
   // `inputs` holds the constants' bytes, null where an input is not constant.
@@ -63,6 +64,9 @@ class TilingContext : public ShapeContext {
   // Whether input i is a compile-time constant, hence may be packed.
   bool is_constant(int i) const { return (constant_inputs_ >> i) & 1u; }
   const DeviceOptions& options() const { return options_; }
+  // What the tiling decides to use; the largest number noted counts.
+  void note_threads(int threads) const { threads_used_ = threads > threads_used_ ? threads : threads_used_; }
+  int threads_used() const { return threads_used_; }
   // Throws UnsupportedError("[tiling] <op> '<node>': <what>").
   [[noreturn]] void unsupported(const std::string& what) const;
 
@@ -72,6 +76,7 @@ class TilingContext : public ShapeContext {
   int output_count_;
   uint64_t constant_inputs_;
   const DeviceOptions& options_;
+  mutable int threads_used_ = 1;
 };
 
 using TilingFn = std::shared_ptr<const Tiling> (*)(const TilingContext&);
@@ -82,6 +87,9 @@ struct Kernel {
   int type_input = 0;  // which input decides (Where: 1); nodes without inputs: output 0
   TilingFn tiling = nullptr;
 };
+
+// The kernel's tiling, with the threads that it noted. Throws what the kernel's tiling function throws.
+std::shared_ptr<const Tiling> create_tiling_with(const Kernel& kernel, const TilingContext& ctx);
 
 class KernelRegistry {
  public:

@@ -10,24 +10,31 @@
 
 namespace asc {
 
-constexpr size_t kMaxFusedInputs = 24;
-constexpr size_t kMaxFusedSteps = 24;
+constexpr size_t kMaxFusedInputs = 40;
+constexpr size_t kMaxFusedHosts = 8;
+constexpr size_t kMaxFusedSteps = 32;  // at most 32: sets of steps are bits
 constexpr size_t kMaxStepInputs = 5;
 
 // What a fused node does: attribute "body" of the node. Values 0 to inputs - 1 are the node's inputs, then comes the
 // result of each step in order, the last one being the node's; constants that steps read on the host are behind them.
-// Steps have no names, and every value is float32 but for those constants, so that nodes of equal structure share a
-// body. Immutable once made.
+// The first inputs are those that steps read on the host, for ranges and shapes. Steps have no names, and every value
+// has its type, so that nodes of equal structure share a body: float32 but for what is read on the host, the results of
+// IsNaN, and bytes with their zero points beside DequantizeLinear and QuantizeLinear. Immutable once made.
 struct FusedBody : Graph {
   std::vector<const Op*> ops;  // by step
+  size_t host_count = 0;       // inputs that are read on the host
 
   size_t input_count() const { return inputs().size(); }
   size_t step_count() const { return ops.size(); }
   const Node& step(size_t i) const { return nodes()[i]; }
+  DType type(ValueId v) const { return value(v).type.dtype; }
+  DType step_type(size_t i) const { return type(static_cast<ValueId>(input_count() + i)); }
+  // What a step reads on the host as `v`: a constant of the body or one of the first inputs; null for data.
+  const HostTensor* host(const ShapeContext& ctx, ValueId v) const;
 };
 
-// The operator of fused nodes, named "Fused".
-const Op& fused_op();
+// The operator of fused nodes whose first `host_count` inputs are read on the host, named "Fused".
+const Op& fused_op(size_t host_count = 0);
 const FusedBody& fused_body(const Node& node);
 
 // Room for the shapes of all values of a body but its constants, of which only those are written that exist.
@@ -49,7 +56,7 @@ void infer_fused_steps(const ShapeContext& ctx, const FusedBody& body, Shape* sh
 
 // What the rules and kernels of one step may read.
 struct StepOperands {
-  StepOperands(const FusedBody& body, size_t step, const Shape* shapes);
+  StepOperands(const ShapeContext& ctx, const FusedBody& body, size_t step, const Shape* shapes);
   DType types[kMaxStepInputs] = {};
   const Shape* shapes[kMaxStepInputs] = {};
   const HostTensor* hosts[kMaxStepInputs] = {};

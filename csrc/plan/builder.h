@@ -23,6 +23,7 @@ struct LevelBuilder {
   std::vector<std::optional<Shape>> static_shapes;                 // by value
   std::vector<PlanNode> nodes;                                     // live nodes in topological order
   std::map<int, std::vector<std::shared_ptr<const Plan>>> bodies;  // by PlanNode::number
+  std::map<ValueId, Node> dequantized;  // constants that folding made: the DequantizeLinear that gave them
   std::vector<ValueId> outputs;
 };
 
@@ -32,8 +33,12 @@ PlanNode describe_node(const LevelBuilder& b, Node n);
 void add_node(LevelBuilder& b, Node n);
 // widen.cc: adds all nodes, half-precision arithmetic in float32.
 void infer_types_and_fold(LevelBuilder& b);
-// transposes.cc: transpositions behind element-wise operators.
-void move_transposes(LevelBuilder& b);
+// bytes.cc: QuantizeLinear before what only moves elements, so that bytes are moved. quantized.cc: products, pooling
+// and resizing between DequantizeLinear and QuantizeLinear on bytes, channels last.
+void move_quantization(LevelBuilder& b);
+void compute_on_bytes(LevelBuilder& b);
+// transposes.cc: transpositions behind element-wise operators and, if asked to, conversions.
+void move_transposes(LevelBuilder& b, bool passes_conversions);
 // prune.cc: lets readers of an Identity read what it reads; drops nodes that no result needs; inserts copies for
 // results that would alias.
 void skip_identities(LevelBuilder& b);
@@ -44,6 +49,7 @@ void classify(LevelBuilder& b);
 void find_roots(LevelBuilder& b);
 // fuse.cc: operators that become one task. Element-wise ones act on each element by itself, and broadcast.
 bool is_element_wise(const std::string& op);
+bool is_conversion(const std::string& op);  // between float32 and bytes
 void fuse(LevelBuilder& b);
 // segments.cc: levels, segments, slots, lifetimes.
 std::vector<Segment> cut_segments(LevelBuilder& b);

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <set>
 
 #include "plan/builder.h"
@@ -94,6 +95,23 @@ std::vector<std::string> find_dynamic_reasons(const Plan& plan) {
   return reasons;
 }
 
+bool has_conversions(const LevelBuilder& b) {
+  const auto converts = [](const PlanNode& p) { return is_conversion(p.node.op); };
+  return b.options->fuse && std::any_of(b.nodes.begin(), b.nodes.end(), converts);
+}
+
+// Moves conversions together where they cancel, computes on bytes between them, and joins what is left of both.
+void quantize(LevelBuilder& b) {
+  move_quantization(b);
+  skip_identities(b);
+  prune(b);
+  compute_on_bytes(b);
+  prune(b);
+  move_transposes(b, true);
+  skip_identities(b);
+  prune(b);
+}
+
 }  // namespace
 
 std::shared_ptr<const Plan> compile_level(LevelBuilder& b) {
@@ -101,9 +119,10 @@ std::shared_ptr<const Plan> compile_level(LevelBuilder& b) {
   infer_types_and_fold(b);
   skip_identities(b);
   prune(b);
-  move_transposes(b);
+  move_transposes(b, false);
   skip_identities(b);
   prune(b);
+  if (has_conversions(b)) quantize(b);
   classify(b);
   fuse(b);
   find_roots(b);

@@ -7,7 +7,8 @@
 #include <string>
 
 #include "ops/fused.h"
-#include "plan/builder.h"
+#include "plan/byte_values.h"
+#include "plan/uses.h"
 
 namespace asc {
 namespace {
@@ -18,102 +19,136 @@ Role role_of(const PlanNode& p) {
   static const std::set<std::string> kRows = {"Softmax", "LogSoftmax", "LayerNormalization", "RMSNormalization",
                                               "ReduceMean"};
   static const std::set<std::string> kProducts = {"MatMul", "Gemm", "Conv"};
-  if (is_element_wise(p.node.op)) return Role::kElementwise;
+  if (is_element_wise(p.node.op) || is_conversion(p.node.op)) return Role::kElementwise;
   if (kRows.count(p.node.op)) return Role::kRows;
   return kProducts.count(p.node.op) ? Role::kProduct : Role::kNone;
 }
 
 class Fuser {
  public:
-  explicit Fuser(LevelBuilder& b)
-      : b_(b), producer_(b.values.size(), -1), users_(b.values.size()), is_result_(b.values.size(), false) {
+  explicit Fuser(LevelBuilder& b) : b_(b), uses_(b), group_of_(b.nodes.size(), -1) {
     const int count = static_cast<int>(b.nodes.size());
-    for (int i = 0; i < count; ++i) {
-      for (ValueId v : b.nodes[i].node.outputs)
-        if (v != kNoValue) producer_[v] = i;
-      for (ValueId v : b.nodes[i].node.inputs)
-        if (v != kNoValue) users_[v].push_back(i);
-      roles_.push_back(is_plain(b.nodes[i]) ? role_of(b.nodes[i]) : Role::kNone);
-    }
-    for (ValueId v : b.outputs) is_result_[v] = true;
+    for (int i = 0; i < count; ++i) roles_.push_back(can_join(b.nodes[i]) ? role_of(b.nodes[i]) : Role::kNone);
     for (int i = 0; i < count; ++i) mark_rotation(i);
+    attentions_ = find_attentions(b, uses_);
+    for (size_t i = 0; i < attentions_.size(); ++i)
+      for (int n : attentions_[i]) take(n, static_cast<int>(i));
   }
 
   void run() {
     std::vector<PlanNode> fused;  // last first
     fused.reserve(b_.nodes.size());
     for (int root = static_cast<int>(roles_.size()) - 1; root >= 0; --root) {
-      if (is_taken(root)) continue;
-      const std::vector<int> group = grow(root);
+      std::vector<int> group;
+      if (const int found = group_of_[root]; found >= 0) {
+        if (attentions_[found].back() != root) continue;
+        group = attentions_[found];
+      } else if (!is_taken(root)) {
+        group = grow(root);
+      } else {
+        continue;
+      }
       fused.push_back(group.size() == 1 ? std::move(b_.nodes[root]) : merge(group));
     }
     b_.nodes.assign(std::make_move_iterator(fused.rbegin()), std::make_move_iterator(fused.rend()));
   }
 
  private:
-  // A task on float32 with one result; whatever else it reads is a constant.
-  bool is_plain(const PlanNode& p) const {
-    if (p.op->kind != OpKind::kTask || p.is_on_host || p.node.outputs.size() != 1) return false;
-    if (p.node.inputs.size() > kMaxStepInputs || p.output_types[0] != DType::kFloat32) return false;
-    for (size_t i = 0; i < p.node.inputs.size(); ++i) {
-      const ValueId v = p.node.inputs[i];
-      if (v == kNoValue) continue;
-      if (is_read_on_host(p, i) ? !b_.values[v].constant : p.input_types[i] != DType::kFloat32) return false;
-    }
-    return true;
+  // Conversions join with one scale for all.
+  bool can_join(const PlanNode& p) const {
+    return is_conversion(p.node.op) ? !p.is_on_host && scale_of(b_, p.node) : uses_.is_plain(p);
   }
-
-  static bool is_read_on_host(const PlanNode& p, size_t i) { return (p.op->host_inputs >> i) & 1u; }
+  static bool is_read_on_host(const PlanNode& p, size_t i) { return Uses::is_read_on_host(p, i); }
   bool is_taken(int i) const { return taken_.count(i) != 0; }
+  void take(int node, int attention) {
+    taken_.insert(node);
+    group_of_[node] = attention;
+  }
 
   // The halves of rotary embeddings: Concat(Neg(Slice(x)), Slice(x)).
   void mark_rotation(int concat) {
     const PlanNode& join = b_.nodes[concat];
-    if (join.node.op != "Concat" || !is_plain(join) || join.node.inputs.size() != 2) return;
+    if (join.node.op != "Concat" || !uses_.is_plain(join) || join.node.inputs.size() != 2) return;
     const int neg = only_producer(join.node.inputs[0], "Neg"), first = only_producer(join.node.inputs[1], "Slice");
     const int second = neg < 0 ? -1 : only_producer(b_.nodes[neg].node.inputs[0], "Slice");
     if (first < 0 || second < 0 || b_.nodes[first].node.inputs[0] != b_.nodes[second].node.inputs[0]) return;
     for (int part : {concat, first, second}) roles_[static_cast<size_t>(part)] = Role::kRotation;
   }
   int only_producer(ValueId v, const char* op) const {
-    const int p = producer_[v];
-    return p >= 0 && b_.nodes[p].node.op == op && users_[v].size() == 1 && is_plain(b_.nodes[p]) ? p : -1;
+    const int p = uses_.producer(v);
+    return p >= 0 && b_.nodes[p].node.op == op && uses_.users(v).size() == 1 && uses_.is_plain(b_.nodes[p]) ? p : -1;
   }
 
   struct Group {
     std::set<int> nodes;
     std::set<int> before_product;  // members that a product of the group reads, directly or not
-    std::set<ValueId> inputs;
+    std::set<ValueId> inputs, hosts;
     int products = 0, rows = 0;
+    size_t elementwise = 0;  // but conversions
   };
 
   std::vector<int> grow(int root) {
-    Group g;
-    std::set<int> candidates;  // every reader of a candidate comes later, hence the last one is judged first
-    if (roles_[root] != Role::kNone && roles_[root] != Role::kRotation) add(root, g, candidates);
-    while (!candidates.empty()) {
-      const int p = *candidates.rbegin();
-      candidates.erase(p);
-      if (fits(p, g)) add(p, g, candidates);
+    Group g = grow(root, false);
+    if (b_.nodes[root].node.op == "QuantizeLinear" && byte_input(g) == kNoValue) {
+      Group table = grow(root, true);
+      if (byte_input(table) != kNoValue) g = std::move(table);
     }
     if (g.nodes.size() < 2) return {root};
     taken_.insert(g.nodes.begin(), g.nodes.end());
     return {g.nodes.begin(), g.nodes.end()};
   }
 
+  // The only input of the group that is no constant, where it is bytes: a device may make a table of the group.
+  ValueId byte_input(const Group& g) const {
+    ValueId found = kNoValue;
+    for (ValueId v : g.inputs) {
+      if (b_.values[v].constant) continue;
+      if (found != kNoValue || !is_byte(b_.values[v].type.dtype)) return kNoValue;
+      found = v;
+    }
+    return found;
+  }
+
+  // `stops`: at bytes that alone decide the result.
+  Group grow(int root, bool stops) {
+    Group g;
+    std::set<int> candidates;  // every reader of a candidate comes later, hence the last one is judged first
+    if (roles_[root] != Role::kNone && roles_[root] != Role::kRotation) add(root, g, candidates);
+    while (!candidates.empty()) {
+      const int p = *candidates.rbegin();
+      candidates.erase(p);
+      if (stops && g.nodes.size() > 1 && byte_input(g) == b_.nodes[p].node.outputs[0]) continue;
+      if (fits(p, g)) add(p, g, candidates);
+    }
+    return g;
+  }
+
   void add(int p, Group& g, std::set<int>& candidates) {
     g.nodes.insert(p);
     g.products += roles_[p] == Role::kProduct;
     g.rows += roles_[p] == Role::kRows;
+    g.elementwise += roles_[p] == Role::kElementwise && !is_conversion(b_.nodes[p].node.op);
     g.inputs.erase(b_.nodes[p].node.outputs[0]);
     const bool is_before = roles_[p] == Role::kProduct || g.before_product.count(p);
+    add_reads(b_.nodes[p], g.inputs, g.hosts);
     for (size_t i = 0; i < b_.nodes[p].node.inputs.size(); ++i) {
       const ValueId v = b_.nodes[p].node.inputs[i];
       if (v == kNoValue || is_read_on_host(b_.nodes[p], i)) continue;
-      g.inputs.insert(v);
-      if (producer_[v] < 0) continue;
-      candidates.insert(producer_[v]);
-      if (is_before) g.before_product.insert(producer_[v]);
+      if (uses_.producer(v) < 0) continue;
+      candidates.insert(uses_.producer(v));
+      if (is_before) g.before_product.insert(uses_.producer(v));
+    }
+  }
+
+  // What the merged node reads for this one: data, and host values that are no constants.
+  void add_reads(const PlanNode& p, std::set<ValueId>& inputs, std::set<ValueId>& hosts) const {
+    for (size_t i = 0; i < p.node.inputs.size(); ++i) {
+      const ValueId v = p.node.inputs[i];
+      if (v == kNoValue) continue;
+      if (!is_read_on_host(p, i))
+        inputs.insert(v);
+      else if (!b_.values[v].constant)
+        hosts.insert(v);
     }
   }
 
@@ -121,14 +156,13 @@ class Fuser {
     const PlanNode& node = b_.nodes[p];
     if (roles_[p] == Role::kNone || is_taken(p) || g.nodes.size() == kMaxFusedSteps) return false;
     const ValueId v = node.node.outputs[0];
-    if (is_result_[v] || b_.values[v].is_host) return false;
-    for (int user : users_[v])
+    if (!uses_.is_inner(v)) return false;
+    for (int user : uses_.users(v))
       if (!g.nodes.count(user)) return false;
-    std::set<ValueId> inputs = g.inputs;
+    std::set<ValueId> inputs = g.inputs, hosts = g.hosts;
     inputs.erase(v);
-    for (size_t i = 0; i < node.node.inputs.size(); ++i)
-      if (node.node.inputs[i] != kNoValue && !is_read_on_host(node, i)) inputs.insert(node.node.inputs[i]);
-    return inputs.size() <= kMaxFusedInputs && suits(p, g);
+    add_reads(node, inputs, hosts);
+    return inputs.size() + hosts.size() <= kMaxFusedInputs && hosts.size() <= kMaxFusedHosts && suits(p, g);
   }
 
   // One product per group; before it at most a normalisation, which then is the group's first operator.
@@ -136,11 +170,11 @@ class Fuser {
     if (g.before_product.count(p)) {
       const std::string& op = b_.nodes[p].node.op;
       const bool is_norm = op == "LayerNormalization" || op == "RMSNormalization";
-      return is_norm && users_[b_.nodes[p].node.outputs[0]].size() == 1 && roles_[first_user(p)] == Role::kProduct;
+      return is_norm && uses_.users(b_.nodes[p].node.outputs[0]).size() == 1 && roles_[first_user(p)] == Role::kProduct;
     }
     switch (roles_[p]) {
       case Role::kElementwise:
-        return g.nodes.size() - static_cast<size_t>(g.products + g.rows) < kMaxElementwise;
+        return is_conversion(b_.nodes[p].node.op) || g.elementwise < kMaxElementwise;
       case Role::kRows:
         return g.rows < kMaxRowSteps;
       case Role::kRotation:
@@ -149,18 +183,19 @@ class Fuser {
         return g.products == 0;
     }
   }
-  int first_user(int p) const { return users_[b_.nodes[p].node.outputs[0]].front(); }
+  int first_user(int p) const { return uses_.users(b_.nodes[p].node.outputs[0]).front(); }
 
   // --- the merged node -----------------------------------------------------------------------------------------------
 
   PlanNode merge(const std::vector<int>& group) {
     PlanNode fused;
-    fused.op = &fused_op();
     fused.number = b_.nodes[group.back()].number;
-    fused.node.op = fused.op->name;
     fused.node.outputs = b_.nodes[group.back()].node.outputs;
-    fused.output_types = {DType::kFloat32};
-    fused.node.attributes.set("body", find_body(group, fused));
+    fused.output_types = {b_.values[fused.node.outputs[0]].type.dtype};
+    const std::shared_ptr<FusedBody> body = find_body(group, fused);
+    fused.op = &fused_op(body->host_count);
+    fused.node.op = fused.op->name;
+    fused.node.attributes.set("body", std::shared_ptr<Graph>(body));
     for (int i : group) {
       fused.node.name += (fused.node.name.empty() ? "" : " + ") + b_.nodes[i].node.name;
       fused.parts.push_back(std::move(b_.nodes[i].node));
@@ -168,30 +203,40 @@ class Fuser {
     return fused;
   }
 
-  // The body of the group; sets the node's inputs.
-  std::shared_ptr<Graph> find_body(const std::vector<int>& group, PlanNode& fused) {
+  // The body of the group; sets the node's inputs, those first that are read on the host.
+  std::shared_ptr<FusedBody> find_body(const std::vector<int>& group, PlanNode& fused) {
     auto body = std::make_shared<FusedBody>();
     std::vector<PlanNode> steps;
     for (int n : group) steps.push_back(simplified(b_.nodes[n]));
     std::vector<ValueId> ids(b_.values.size(), kNoValue);
     const auto is_inside = [&](ValueId v) {
-      return producer_[v] >= 0 && std::binary_search(group.begin(), group.end(), producer_[v]);
+      return uses_.producer(v) >= 0 && std::binary_search(group.begin(), group.end(), uses_.producer(v));
     };
-    for (const PlanNode& step : steps)
-      for (size_t i = 0; i < step.node.inputs.size(); ++i) {
-        const ValueId v = step.node.inputs[i];
-        if (v == kNoValue || ids[v] != kNoValue || is_read_on_host(step, i) || is_inside(v)) continue;
-        ids[v] = body->add_value({});
-        body->add_input(ids[v]);
-        if (b_.values[v].constant) fused.constant_inputs |= uint64_t{1} << fused.node.inputs.size();
-        fused.node.inputs.push_back(v);
-        fused.input_types.push_back(DType::kFloat32);
-      }
-    for (int n : group) ids[b_.nodes[n].node.outputs[0]] = body->add_value({});
+    for (bool on_host : {true, false}) {
+      for (const PlanNode& step : steps)
+        for (size_t i = 0; i < step.node.inputs.size(); ++i) {
+          const ValueId v = step.node.inputs[i];
+          if (v == kNoValue || ids[v] != kNoValue || is_read_on_host(step, i) != on_host || is_inside(v)) continue;
+          if (on_host && b_.values[v].constant) continue;
+          ids[v] = add_typed(*body, v);
+          body->add_input(ids[v]);
+          if (b_.values[v].constant) fused.constant_inputs |= uint64_t{1} << fused.node.inputs.size();
+          fused.node.inputs.push_back(v);
+          fused.input_types.push_back(b_.values[v].type.dtype);
+        }
+      if (on_host) body->host_count = body->input_count();
+    }
+    for (int n : group) ids[b_.nodes[n].node.outputs[0]] = add_typed(*body, b_.nodes[n].node.outputs[0]);
     body->add_output(ids[b_.nodes[group.back()].node.outputs[0]]);
     for (const PlanNode& step : steps) body->add_node(make_step(step, ids, *body));
     for (const PlanNode& step : steps) body->ops.push_back(step.op);
     return share(std::move(body));
+  }
+
+  ValueId add_typed(Graph& body, ValueId like) const {
+    Value value;
+    value.type.dtype = b_.values[like].type.dtype;
+    return body.add_value(std::move(value));
   }
 
   // The value of a constant that is one number; 0 for everything else.
@@ -227,19 +272,20 @@ class Fuser {
     step.outputs[0] = ids[p.node.outputs[0]];
     for (size_t i = 0; i < step.inputs.size(); ++i) {
       if (p.node.inputs[i] == kNoValue) continue;
-      if (!is_read_on_host(p, i)) {
+      const auto& known = b_.values[p.node.inputs[i]].constant;
+      if (!is_read_on_host(p, i) || !known) {
         step.inputs[i] = ids[p.node.inputs[i]];
         continue;
       }
       Value constant;
-      constant.constant = copy_of(*b_.values[p.node.inputs[i]].constant);
+      constant.constant = copy_of(*known);
       step.inputs[i] = body.add_value(std::move(constant));
     }
     return step;
   }
 
   // An equal body made before, so that nodes of the same structure share it.
-  std::shared_ptr<Graph> share(std::shared_ptr<FusedBody> made) {
+  std::shared_ptr<FusedBody> share(std::shared_ptr<FusedBody> made) {
     std::string key;
     for (const Node& step : made->nodes()) key += step.op + " ";
     auto [it, end] = bodies_.equal_range(key);
@@ -253,10 +299,10 @@ class Fuser {
   static constexpr int kMaxRowSteps = 2;  // a decomposed normalisation has two means
 
   LevelBuilder& b_;
-  std::vector<int> producer_;            // by value: node, or -1
-  std::vector<std::vector<int>> users_;  // by value: nodes
-  std::vector<bool> is_result_;
-  std::vector<Role> roles_;  // by node
+  const Uses uses_;
+  std::vector<std::vector<int>> attentions_;
+  std::vector<int> group_of_;  // by node: the attention that it belongs to, or -1
+  std::vector<Role> roles_;    // by node
   std::set<int> taken_;
   std::multimap<std::string, std::shared_ptr<FusedBody>> bodies_;
 };
@@ -303,6 +349,8 @@ bool is_element_wise(const std::string& op) {
                                                "ThresholdedRelu"};
   return kNames.count(op) != 0;
 }
+
+bool is_conversion(const std::string& op) { return op == "QuantizeLinear" || op == "DequantizeLinear"; }
 
 void fuse(LevelBuilder& b) {
   if (b.options->fuse) Fuser(b).run();

@@ -11,6 +11,9 @@ void skip_identities(LevelBuilder& b) {
   for (PlanNode& p : b.nodes) {
     for (ValueId& v : p.node.inputs)
       if (v != kNoValue) v = source[v];
+    for (Node& part : p.parts)
+      for (ValueId& v : part.inputs)
+        if (v != kNoValue) v = source[v];
     if (p.node.op == "Identity") source[p.node.outputs[0]] = p.node.inputs[0];
   }
 }

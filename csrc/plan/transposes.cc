@@ -6,6 +6,7 @@
 #include <map>
 #include <set>
 
+#include "ops/quantized.h"
 #include "plan/builder.h"
 
 namespace asc {
@@ -38,11 +39,15 @@ HostTensor transposed(const HostTensor& t, const Permutation& to) {
 
 class Mover {
  public:
-  explicit Mover(LevelBuilder& b) : b_(b), keeps_order_(b.values.size(), false), ranks_(b.values.size(), kUnknown) {
+  Mover(LevelBuilder& b, bool passes_conversions)
+      : b_(b),
+        passes_conversions_(passes_conversions),
+        keeps_order_(b.values.size(), false),
+        ranks_(b.values.size(), kUnknown) {
     for (ValueId v : b.graph.inputs())
       if (b.values[v].type.has_rank) ranks_[v] = b.values[v].type.dims.size();
     for (const PlanNode& p : b.nodes) {
-      if (p.node.op == "Transpose" || p.node.op == "Concat" || is_element_wise(p.node.op)) continue;
+      if (p.node.op == "Transpose" || p.node.op == "Concat" || p.node.op == "Split" || acts_on_elements(p)) continue;
       for (ValueId v : p.node.inputs)
         if (v != kNoValue) keeps_order_[v] = true;
     }
@@ -55,7 +60,7 @@ class Mover {
     for (PlanNode& p : nodes) {
       if (p.node.op == "Transpose")
         note(p);
-      else if (!move_behind(p))
+      else if (!move_behind(p) && !move_behind_split(p))
         emit(std::move(p));
     }
     for (ValueId v : b_.outputs) compute(v);
@@ -118,11 +123,13 @@ class Mover {
                                                      "Softmax"};
     const std::vector<ValueId>& in = p.node.inputs;
     size_t rank = kUnknown;
-    if (p.node.op == "Conv" || p.node.op == "ConvTranspose") {
+    if (p.node.op == "Conv" || p.node.op == "ConvTranspose" || p.node.op == quantized_conv_op().name) {
       rank = rank_of(in[1]);  // that of the weights, or the operator fails
     } else if (p.node.op == "Transpose" && is_permutation(p.node.attributes.get_ints("perm"))) {
       rank = p.node.attributes.get_ints("perm").size();
     } else if (p.node.op == "Concat" || kKeepsRank.count(p.node.op)) {
+      rank = rank_of(in[0]);
+    } else if (is_conversion(p.node.op) || p.node.op == byte_pool_op().name) {
       rank = rank_of(in[0]);
     } else if (is_element_wise(p.node.op)) {
       rank = 0;
@@ -163,7 +170,7 @@ class Mover {
   // Emits the operator on the sources, so that its result is what waits for transposition; false where it must not.
   bool move_behind(PlanNode& p) {
     const bool is_concat = p.node.op == "Concat";
-    if ((!is_concat && !is_element_wise(p.node.op)) || p.node.outputs.size() != 1) return false;
+    if ((!is_concat && !acts_on_elements(p)) || p.node.outputs.size() != 1) return false;
     const Permutation* perm = nullptr;
     for (ValueId v : p.node.inputs)
       if (const Pending* w = v == kNoValue ? nullptr : pending(v)) perm = &w->perm;
@@ -191,6 +198,40 @@ class Mover {
       return !is_concat && c->shape.rank() <= static_cast<int>(order.size()) && c->bytes() <= kMaxConstantBytes;
     const Pending* w = pending(v);
     return w && w->perm == order && !keeps_order_[v];
+  }
+
+  // Conversions with one scale for all are element-wise, too.
+  bool acts_on_elements(const PlanNode& p) const {
+    if (!is_conversion(p.node.op)) return is_element_wise(p.node.op);
+    if (!passes_conversions_) return false;
+    return std::all_of(p.node.inputs.begin() + 1, p.node.inputs.end(), [&](ValueId v) {
+      return v == kNoValue || (b_.values[v].constant && b_.values[v].constant->shape.num_elements() == 1);
+    });
+  }
+
+  // Split reads one value and writes several.
+  bool move_behind_split(PlanNode& p) {
+    const Pending* w = p.node.op == "Split" ? pending(p.node.inputs[0]) : nullptr;
+    if (!w) return false;
+    const Permutation order = w->perm;
+    if (!suits(p.node.inputs[0], order, false) || !turn_axis(p, order)) return false;
+    p.node.inputs[0] = w->source;
+    std::vector<std::pair<ValueId, ValueId>> parts;
+    for (ValueId& out : p.node.outputs) {
+      if (out == kNoValue) continue;
+      parts.emplace_back(out, add_value_like(out, order));
+      out = parts.back().second;
+    }
+    const PlanNode split = p;
+    emit(std::move(p));
+    for (const auto& [out, before] : parts) {
+      ranks_[before] = order.size();
+      PlanNode waiting = split;
+      waiting.number = (*b_.next_number)++;
+      waiting.node.name = "transpose_of_" + b_.values[out].name;
+      wait(out, before, order, std::move(waiting));
+    }
+    return true;
   }
 
   static bool turn_axis(PlanNode& p, const Permutation& order) {
@@ -237,6 +278,7 @@ class Mover {
   static constexpr size_t kMaxConstantBytes = size_t{16} << 20;
 
   LevelBuilder& b_;
+  const bool passes_conversions_;
   std::vector<bool> keeps_order_;  // by value: an operator reads it that cannot take its dimensions in another order
   std::vector<size_t> ranks_;      // by value
   std::map<ValueId, Pending> pending_;
@@ -244,9 +286,9 @@ class Mover {
 
 }  // namespace
 
-void move_transposes(LevelBuilder& b) {
+void move_transposes(LevelBuilder& b, bool passes_conversions) {
   const auto is_transpose = [](const PlanNode& p) { return p.node.op == "Transpose"; };
-  if (b.options->fuse && std::any_of(b.nodes.begin(), b.nodes.end(), is_transpose)) Mover(b).run();
+  if (b.options->fuse && std::any_of(b.nodes.begin(), b.nodes.end(), is_transpose)) Mover(b, passes_conversions).run();
 }
 
 }  // namespace asc

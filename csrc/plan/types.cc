@@ -123,15 +123,35 @@ void check_same_outputs(const PlanNode& p, const Plan& plan, size_t expected) {
                      std::to_string(plan.outputs.size()) + " outputs, expected " + std::to_string(expected));
 }
 
+// What stands in for a branch that never runs: it takes and gives the same types, and does nothing. With the other
+// branch in its place, what branches hold would double with each level of nesting.
+Graph make_unused_branch(const Plan& other, const BodyInputs& in) {
+  Graph graph;
+  graph.name = other.name;
+  for (size_t i = 0; i < in.types.size(); ++i) {
+    Value v;
+    v.name = "input_" + std::to_string(i);
+    graph.add_input(graph.add_value(std::move(v)));
+  }
+  for (size_t i = 0; i < other.outputs.size(); ++i) {
+    const DType dtype = other.values[other.outputs[i]].type.dtype;
+    graph.add_output(graph.add_constant("output_" + std::to_string(i), HostTensor::allocate(dtype, Shape{0})));
+  }
+  return graph;
+}
+
 void compile_if(LevelBuilder& b, PlanNode& p) {
   const BodyInputs in = describe(b, p, 1, true);
   const HostTensor* condition = b.values[p.node.inputs[0]].constant.get();
   const bool is_decided = condition && condition->dtype == DType::kBool && condition->shape.num_elements() == 1;
-  for (const char* branch : {"then_branch", "else_branch"}) {
-    // A branch that never runs may hold shapes that fit nothing: the other one stands in for it.
-    const char* runs = !is_decided ? branch : *condition->as<bool>() ? "then_branch" : "else_branch";
-    b.bodies[p.number].push_back(compile_body(b, *p.node.attributes.get_graph(runs), in, {}));
-  }
+  std::vector<std::shared_ptr<const Plan>> branches(2);
+  for (const size_t i : {0, 1})
+    if (!is_decided || *condition->as<bool>() == (i == 0))
+      branches[i] = compile_body(b, *p.node.attributes.get_graph(i == 0 ? "then_branch" : "else_branch"), in, {});
+  // A branch that never runs may hold shapes that fit nothing.
+  for (const size_t i : {0, 1})
+    if (!branches[i]) branches[i] = compile_body(b, make_unused_branch(*branches[1 - i], in), in, {});
+  b.bodies[p.number] = std::move(branches);
   const auto& [then_plan, else_plan] = std::tie(b.bodies[p.number][0], b.bodies[p.number][1]);
   check_same_outputs(p, *then_plan, p.node.outputs.size());
   check_same_outputs(p, *else_plan, p.node.outputs.size());
@@ -213,7 +233,10 @@ void add_node(LevelBuilder& b, Node n) {
   const bool has_shapes = shapes && p.op->kind != OpKind::kDataDependent;
   for (size_t i = 0; i < p.node.outputs.size(); ++i)
     set_output(b, p, i, has_shapes ? std::optional<Shape>((*shapes)[i]) : std::nullopt);
-  if (has_shapes && fits_fold_limit(b, p, *shapes) && try_fold(b, p)) return;
+  if (has_shapes && fits_fold_limit(b, p, *shapes) && try_fold(b, p)) {
+    if (p.node.op == "DequantizeLinear") b.dequantized.emplace(p.node.outputs[0], std::move(p.node));
+    return;
+  }
   b.nodes.push_back(std::move(p));
 }
 

@@ -2,7 +2,8 @@
 // boundary. Memory is bounded; spans that do not fit are counted as lost.
 //
 // Each SpanLog has one writer at a time: `host` belongs to the thread that holds the executable's lock, `device` to the
-// stream's executor (which may be the caller's thread), each of `workers` to one thread of the pipeline. Readers look
+// stream's executor (which may be the caller's thread), each of `streams` to the executor of a further stream, each of
+// `workers` to one thread of the pipeline. Readers look
 // after the runs of interest completed.
 #pragma once
 
@@ -36,7 +37,7 @@ struct Span {
   int32_t node = -1;      // plan-wide node number, -1 for whole-run spans
   uint32_t sequence = 0;  // device entry number: joins a launch or submit to its kernels
   Stage stage = Stage::kFramework;
-  uint8_t worker = 0;  // of the pipeline, see Recorder::worker; 0: the launching thread
+  uint8_t worker = 0;  // of the pipeline, see Recorder::worker; 0: the launching thread. Device: the stream
 };
 
 class SpanLog {
@@ -68,13 +69,15 @@ class SpanLog {
 class Recorder {
  public:
   static constexpr size_t kMaxWorkers = 16;
+  static constexpr size_t kMaxStreams = 16;  // beside the first
 
   // `capacity_bytes` bounds all logs together. `virtual_nodes`: above 0 for a device on a virtual clock, of a plan with
   // so many nodes.
   explicit Recorder(size_t capacity_bytes, size_t virtual_nodes = 0)
       : host(capacity_bytes * 3 / 8 / sizeof(Span)),
         device(capacity_bytes * 3 / 8 / sizeof(Span)),
-        worker_capacity_(capacity_bytes / 4 / kMaxWorkers / sizeof(Span)),
+        worker_capacity_(capacity_bytes / 8 / kMaxWorkers / sizeof(Span)),
+        stream_capacity_(capacity_bytes / 8 / kMaxStreams / sizeof(Span)),
         marks_(virtual_nodes, 0) {}
 
   // On a virtual clock no stage is timed: each marks its node instead, and the device, which writes all spans, takes
@@ -104,14 +107,30 @@ class Recorder {
     return *own;
   }
 
+  // Number of the stream whose executor the calling thread is; 0: the first, also where it runs inline.
+  static uint8_t& stream() {
+    static thread_local uint8_t number = 0;
+    return number;
+  }
+  // The log of device spans that the calling thread writes.
+  SpanLog& device_log() {
+    const uint8_t number = stream();
+    if (number == 0) return device;
+    std::unique_ptr<SpanLog>& own = streams[number - 1];
+    if (!own) own = std::make_unique<SpanLog>(stream_capacity_);
+    return *own;
+  }
+
   uint32_t begin_run() { return ++run_; }
   bool was_inline = false;  // a recorded run executed on its caller's thread
 
   SpanLog host, device;
-  std::array<std::unique_ptr<SpanLog>, kMaxWorkers> workers;  // by number - 1; null where it recorded nothing
+  // By number - 1; null where nothing was recorded.
+  std::array<std::unique_ptr<SpanLog>, kMaxWorkers> workers;
+  std::array<std::unique_ptr<SpanLog>, kMaxStreams> streams;
 
  private:
-  const size_t worker_capacity_;
+  const size_t worker_capacity_, stream_capacity_;
   std::vector<uint16_t> marks_;  // by node
   uint32_t run_ = 0;
 };

@@ -4,6 +4,7 @@
 
 #include "backends/cpu/device.h"
 #include "sync/fork.h"
+#include "sync/spin.h"
 
 namespace asc {
 namespace {
@@ -23,6 +24,23 @@ CompileOptions compile_options(HostEvaluator& host, bool fuse) {
   return options;
 }
 
+// What the estimate knows of the device, and what was asked for.
+StreamSettings stream_settings(const DeviceInfo& info, int asked) {
+  StreamSettings settings;
+  StreamLimits& limits = settings.limits;
+  const auto wanted = static_cast<uint32_t>(asked);
+  limits.most = asked ? std::min(wanted, info.max_streams) : info.max_streams;
+  limits.is_forced = asked > 1;
+  if (asked == 1)
+    limits.why_one = "asked for";
+  else if (limits.most < 2)
+    limits.why_one = info.threads == 1 ? "one thread" : "the device has no more";
+  settings.task_ns = static_cast<double>(info.task_ns);
+  limits.costs.spin_ns = static_cast<double>(default_spin_ns());
+  limits.costs.wake_ns = static_cast<double>(info.wake_ns);
+  return settings;
+}
+
 }  // namespace
 
 std::shared_ptr<Executable> Executable::create(Graph graph, const ExecutableOptions& options) {
@@ -39,9 +57,9 @@ Executable::Executable(std::shared_ptr<const Plan> plan, const ExecutableOptions
       fork_generation_(fork_generation()),
       nodes_(plan_->node_count),
       device_(create_device(options.device, options.settings)),
-      stream_(device_->create_stream()),
-      pool_(std::make_unique<Pool>(*device_, *stream_)),
-      arena_(std::make_unique<Arena>(*device_, *stream_)),
+      streams_(std::make_unique<Streams>(*device_)),
+      pool_(std::make_unique<Pool>(*device_, streams_->first())),
+      arena_(std::make_unique<Arena>(*device_, streams_->first())),
       host_(cpu_kernels()),
       tilings_(shared_tilings(options.device), options.tiling_cache_bytes) {
   collect_nodes(*plan_, nodes_);
@@ -56,8 +74,9 @@ Executable::Executable(std::shared_ptr<const Plan> plan, const ExecutableOptions
   const int helpers = options.pipeline_workers > 0 ? options.pipeline_workers - 1 : std::clamp(cpus - 2, 0, 4);
   pipeline_ = std::make_unique<Pipeline>(*pool_, helpers);
   root_ =
-      std::make_unique<Level>(plan_, context_, *device_, *pool_, *pipeline_,
-                              LevelOptions{options.mode, options.schedule_cache_bytes, cpus, options.pipeline_workers});
+      std::make_unique<Level>(plan_, context_, *device_, *streams_, *pool_, *pipeline_,
+                              LevelOptions{options.mode, options.schedule_cache_bytes, cpus, options.pipeline_workers,
+                                           stream_settings(device_->info(), options.streams)});
 }
 
 Executable::~Executable() = default;
@@ -106,8 +125,10 @@ std::shared_ptr<Run> Executable::start(const std::vector<TensorView>& inputs, co
   check_process();
   check_inputs(inputs);
   auto run = std::make_shared<Run>(shared_from_this(), bound);
+  if (foresight_) foresight_->begin_run();
   std::lock_guard<std::mutex> lock(mutex_);
   launch(*run, inputs, is_async, false);
+  if (foresight_) foresight_->end_run(inputs, root_->whole_schedule() != nullptr);
   return run;
 }
 
@@ -135,18 +156,21 @@ bool Executable::repeat(uint64_t id, void* const* inputs, void* const* outputs, 
     lock.lock();
   else if (!lock.try_lock())
     return false;
-  if (repeat_.signature().id != id || recorder_ || !stream_->begin_inline()) return false;
+  Stream& stream = streams_->first();
+  if (repeat_.signature().id != id || recorder_ || !stream.begin_inline()) return false;
+  if (foresight_) foresight_->begin_run();
   repeat_event_.reset();
   try {
     const std::shared_ptr<Arena::Slab>& slab = arena_->reserve(repeat_.arena_bytes());
-    repeat_.run(inputs, outputs, slab ? slab->base() : nullptr, *stream_, repeat_event_, counters_, sequence_);
-    stream_->record(&repeat_event_);
+    repeat_.run(inputs, outputs, slab ? slab->base() : nullptr, *streams_, repeat_event_, counters_, sequence_);
+    stream.record(&repeat_event_);
   } catch (...) {
-    stream_->end_inline();
+    stream.end_inline();
     throw;
   }
-  stream_->end_inline();
+  stream.end_inline();
   if (repeat_event_.status() != Status::kOk) std::rethrow_exception(kernel_error(repeat_event_, *this));
+  if (foresight_) foresight_->end_run(repeat_.signature().inputs, true);
   return true;
 }
 
@@ -163,6 +187,22 @@ void Executable::warm_up(const std::vector<TensorView>& inputs) {
 
 std::optional<bool> Executable::resolve_ahead(const std::vector<Shape>& shapes) {
   check_process();
+  uint64_t spent_ns = 0;
+  return resolve_shapes(shapes, spent_ns);
+}
+
+void Executable::foresee(const ForesightPolicy& policy) {
+  const auto resolve = [this](const std::vector<Shape>& shapes, uint64_t& spent_ns) {
+    return resolve_shapes(shapes, spent_ns);
+  };
+  foresight_ = std::make_unique<Foresight>(*plan_, policy, resolve);
+}
+
+bool Executable::wait_foreseen(double timeout_s) {
+  return !foresight_ || foresight_->wait_idle(static_cast<int64_t>(timeout_s * 1e9));
+}
+
+std::optional<bool> Executable::resolve_shapes(const std::vector<Shape>& shapes, uint64_t& spent_ns) {
   if (shapes.size() != plan_->inputs.size())
     throw GraphError("[resolve_ahead] " + std::to_string(shapes.size()) + " shapes for " +
                      std::to_string(plan_->inputs.size()) + " inputs; give one for each");
@@ -179,7 +219,10 @@ std::optional<bool> Executable::resolve_ahead(const std::vector<Shape>& shapes) 
   context.counters = &counters_;
   context.arena = arena_.get();
   // What this retires may still be read by runs in flight: the next run takes it over, and completes after them.
-  return root_->resolve_ahead(context, arguments);
+  const uint64_t start = now_ticks();
+  const std::optional<bool> made = root_->resolve_ahead(context, arguments);
+  spent_ns += static_cast<uint64_t>(static_cast<double>(now_ticks() - start) * ns_per_tick());
+  return made;
 }
 
 std::vector<HotShape> Executable::hot_shapes() {
@@ -192,7 +235,8 @@ void Executable::launch(Run& run, const std::vector<TensorView>& inputs, bool is
   ++(is_warmup ? counters_.warmups : counters_.runs);
   RunContext context;
   context.sinks_now = is_warmup;
-  context.stream = stream_.get();
+  context.stream = &streams_->first();
+  context.streams = streams_.get();
   context.event = &run.event_;
   context.recorder = recorder_.get();
   context.run = recorder_ ? recorder_->begin_run() : 0;
@@ -203,19 +247,19 @@ void Executable::launch(Run& run, const std::vector<TensorView>& inputs, bool is
   context.holdings = &run.holdings_;
   run.event_.recorder = context.recorder;
   run.event_.run = context.run;
-  context.is_inline = !is_async && stream_->begin_inline();
+  context.is_inline = !is_async && streams_->first().begin_inline();
   run.is_inline_ = context.is_inline;
   if (recorder_) recorder_->was_inline |= context.is_inline;
   execute(run, context, inputs);
   sequence_ = context.sequence;
   try {
-    stream_->record(&run.event_);
+    streams_->first().record(&run.event_);
     run.is_launched_ = true;
   } catch (...) {
-    if (context.is_inline) stream_->end_inline();
+    if (context.is_inline) streams_->first().end_inline();
     throw;
   }
-  if (context.is_inline) stream_->end_inline();
+  if (context.is_inline) streams_->first().end_inline();
   if (run.error_) return;
   hot_shapes_.note(*plan_, inputs);
   if (context.is_inline) note_repeat(run, inputs);
@@ -240,6 +284,13 @@ void Executable::execute(Run& run, RunContext& context, const std::vector<Tensor
 }
 
 Stats Executable::stats() {
+  Stats stats = counters();
+  if (foresight_)
+    for (auto& counter : foresight_->stats()) stats.push_back(std::move(counter));
+  return stats;
+}
+
+Stats Executable::counters() {
   check_process();
   std::lock_guard<std::mutex> lock(mutex_);
   const CacheCounters t = tilings_.cache().counters();
@@ -250,9 +301,12 @@ Stats Executable::stats() {
           {"launches", d(counters_.launches)},
           {"replays", d(counters_.replays)},
           {"pipelined", d(pipeline_->runs())},
+          {"pipeline_workers", d(pipeline_->helpers() + 1)},
           {"worker_cpu_ns", d(pipeline_->worker_cpu_ns())},
           {"submits", d(counters_.submits)},
           {"submitted_tasks", d(counters_.submitted_tasks)},
+          {"streams", d(streams_->count())},
+          {"stream_waits", d(counters_.stream_waits)},
           {"loads", d(counters_.loads)},
           {"load_ns", d(counters_.load_ns)},
           {"syncs", d(counters_.syncs)},
@@ -300,6 +354,12 @@ void Executable::resize_caches(size_t tiling_bytes, size_t schedule_bytes) {
   repeat_.forget();
 }
 
+void Executable::resize_workers(int workers) {
+  check_process();
+  std::lock_guard<std::mutex> lock(mutex_);
+  pipeline_->resize(workers - 1);
+}
+
 void Executable::drop_cache_entries(size_t n) {
   check_process();
   std::lock_guard<std::mutex> lock(mutex_);
@@ -309,11 +369,17 @@ void Executable::drop_cache_entries(size_t n) {
   repeat_.forget();
 }
 
+std::string Executable::find_race() {
+  check_process();
+  std::lock_guard<std::mutex> lock(mutex_);
+  return root_->find_race();
+}
+
 void Executable::start_recording(size_t capacity_bytes) {
   check_process();
   std::lock_guard<std::mutex> lock(mutex_);
   if (recorder_) throw PlanError("[profile] a profile of this executable is on already; leave its with block first");
-  stream_->synchronize();  // earlier runs keep their null recorder; no span of theirs may mix in
+  streams_->first().synchronize();  // earlier runs keep their null recorder; no span of theirs may mix in
   const size_t nodes = std::max<size_t>(1, nodes_.size());
   recorder_ = std::make_unique<Recorder>(capacity_bytes, device_->info().is_virtual ? nodes : 0);
 }
@@ -321,7 +387,7 @@ void Executable::start_recording(size_t capacity_bytes) {
 std::unique_ptr<Recorder> Executable::stop_recording() {
   check_process();
   std::lock_guard<std::mutex> lock(mutex_);
-  stream_->synchronize();
+  streams_->first().synchronize();
   return std::move(recorder_);
 }
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "runtime/devices.h"
+#include "runtime/foresight.h"
 #include "runtime/hot_shapes.h"
 #include "runtime/level.h"
 #include "runtime/repeat.h"
@@ -24,6 +25,7 @@ struct ExecutableOptions {
   size_t tiling_cache_bytes = size_t{32} << 20;
   size_t schedule_cache_bytes = size_t{64} << 20;
   int pipeline_workers = -1;  // see LevelOptions
+  int streams = 0;  // most that a run may use; 0: as many as the device has, where an estimate says that it pays
 };
 
 // Aggregate of counters, by name, for stats().
@@ -70,6 +72,10 @@ class Executable : public std::enable_shared_from_this<Executable> {
   void warm_up(const std::vector<TensorView>& inputs);
   // Makes the schedule for inputs of these shapes ahead of a run, executing nothing: Level::resolve_ahead.
   std::optional<bool> resolve_ahead(const std::vector<Shape>& shapes);
+  // From now on foresees the signatures of runs and resolves them ahead. Before the first run.
+  void foresee(const ForesightPolicy& policy);
+  // Waits until what is foreseen is resolved; false: the time is up.
+  bool wait_foreseen(double timeout_s);
   // What ran last, most recent first, bounded.
   std::vector<HotShape> hot_shapes();
 
@@ -84,8 +90,12 @@ class Executable : public std::enable_shared_from_this<Executable> {
   // Every task of the plan, bodies included, in plan order.
   std::vector<TaskInfo> tasks();
   void resize_caches(size_t tiling_bytes, size_t schedule_bytes);
+  // As ExecutableOptions::pipeline_workers, from 1. Whether runs are pipelined stays as it was.
+  void resize_workers(int workers);
   // Tests: drops the n-th entry of each cache, and what the resolvers remember.
   void drop_cache_entries(size_t n);
+  // Tests: what schedule_validator.h finds in the schedules that were made last; empty: nothing.
+  std::string find_race();
 
   // Records spans of runs started from now on. Throws PlanError when a recording is on already.
   void start_recording(size_t capacity_bytes);
@@ -97,9 +107,11 @@ class Executable : public std::enable_shared_from_this<Executable> {
   Executable(std::shared_ptr<const Plan> plan, const ExecutableOptions& options);
   void check_inputs(const std::vector<TensorView>& inputs) const;
   void launch(Run& run, const std::vector<TensorView>& inputs, bool is_async, bool is_warmup);
+  Stats counters();
   void execute(Run& run, RunContext& context, const std::vector<TensorView>& inputs);
   void check_process() const;
   void note_repeat(const Run& run, const std::vector<TensorView>& inputs);
+  std::optional<bool> resolve_shapes(const std::vector<Shape>& shapes, uint64_t& spent_ns);
 
   const std::shared_ptr<const Plan> plan_;
   const ExecutableOptions options_;
@@ -108,7 +120,7 @@ class Executable : public std::enable_shared_from_this<Executable> {
 
   std::mutex mutex_;  // guards all below
   std::unique_ptr<Device> device_;
-  std::unique_ptr<Stream> stream_;
+  std::unique_ptr<Streams> streams_;
   std::unique_ptr<Pool> pool_;
   std::unique_ptr<Arena> arena_;
   std::unique_ptr<Pipeline> pipeline_;
@@ -123,6 +135,7 @@ class Executable : public std::enable_shared_from_this<Executable> {
   Repeat repeat_;
   Event repeat_event_;
   std::unique_ptr<Recorder> recorder_;
+  std::unique_ptr<Foresight> foresight_;  // last: its thread uses all of the above; set before the first run
 };
 
 }  // namespace asc

@@ -1,6 +1,12 @@
 #include "runtime/sink_choice.h"
 
 namespace asc {
+namespace {
+
+// Running averages. What others delayed counts little, and is forgotten.
+void average(uint64_t& of, uint64_t ns) { of = of ? (3 * of + std::min(ns, 2 * of)) / 4 : ns; }
+
+}  // namespace
 
 bool SinkChoice::is_due_before(const Key& key) {
   const std::shared_ptr<Sighting> seen = sightings_.find(key);
@@ -13,8 +19,10 @@ bool SinkChoice::is_due_before(const Key& key) {
   }
   // Laplace's rule: nothing is known at first, and one signature proves little.
   const double chance = (returned_ + 0.5) / (sighted_ + 2);
-  const double price = static_cast<double>(price_ns_), gain = static_cast<double>(host_ns_);
+  const double price = static_cast<double>(make_ns_), gain = resolve_gain_ns();
   if (!price_ns_ || chance * gain < (1 - chance) * price) return false;
+  if (vain_ns_ + price > price + gain + kMostInVain * total_ns_) return false;
+  vain_ns_ += price;
   note_new(key)->made = 1;
   return true;
 }
@@ -22,8 +30,8 @@ bool SinkChoice::is_due_before(const Key& key) {
 bool SinkChoice::is_due_after(const Key& key, uint64_t host_ns) {
   const std::shared_ptr<Sighting> seen = sightings_.find(key);
   was_first_ = !seen;
+  total_ns_ += static_cast<double>(host_ns);
   if (!seen) {
-    if (sighted_ > 0) host_ns_ = host_ns;  // the first run of all takes longer than others
     note_new(key)->first_ns = host_ns;
     return false;
   }
@@ -33,6 +41,21 @@ bool SinkChoice::is_due_after(const Key& key, uint64_t host_ns) {
   seen->repeat_ns = 0;
   seen->made = static_cast<uint8_t>(std::min<int>(seen->made + 1, kMaxMade));
   return true;
+}
+
+double SinkChoice::resolve_gain_ns() const {
+  return resolve_ns_ ? static_cast<double>(resolve_ns_) : kUsualResolve * static_cast<double>(make_ns_);
+}
+
+void SinkChoice::note_price(uint64_t resolve_ns, uint64_t make_ns) {
+  average(price_ns_, resolve_ns + make_ns);
+  average(make_ns_, make_ns);
+  if (was_first_) average(resolve_ns_, resolve_ns);
+}
+
+void SinkChoice::note_return() {
+  returned_ += 1;
+  vain_ns_ = std::max(0.0, vain_ns_ - static_cast<double>(make_ns_) - resolve_gain_ns());
 }
 
 std::shared_ptr<SinkChoice::Sighting> SinkChoice::note_new(const Key& key) {

@@ -9,19 +9,20 @@
 namespace asc {
 
 // Signatures are met for the first time node by node, and kept when they come back. Where they mostly come back, a new
-// one is kept at once: if it comes back with a chance p, that costs a price with 1 - p and saves a run node by node
-// with p. A signature whose schedule was dropped for lack of room has to earn its price anew, four times as much each
-// time, so that a working set beyond the cache costs little more than running node by node.
+// one is kept at once: if it comes back with a chance p, that costs making a schedule of what is resolved with 1 - p,
+// and saves resolving it a second time with p; and what that cost in vain stays below a fiftieth of all time spent node
+// by node, and one price. A signature whose schedule was dropped for lack of room has to earn its price anew, four
+// times as much each time, so that a working set beyond the cache costs little more than running node by node.
 class SinkChoice {
  public:
   // Before a run of a signature that has no schedule: whether to make it first.
   bool is_due_before(const Key& key);
   // After a run node by node that took so long: whether to make the schedule now.
   bool is_due_after(const Key& key, uint64_t host_ns);
-  // What making a schedule took. One that others delayed counts little, and is forgotten.
-  void note_price(uint64_t ns) { price_ns_ = price_ns_ ? (3 * price_ns_ + std::min(ns, 2 * price_ns_)) / 4 : ns; }
+  // What making the schedule took of the signature that was asked about last: resolving, and the rest.
+  void note_price(uint64_t resolve_ns, uint64_t make_ns);
   // A signature whose schedule was made at its first sighting has come back.
-  void note_return() { returned_ += 1; }
+  void note_return();
   // Whether the signature of the last call was new.
   bool was_first() const { return was_first_; }
 
@@ -34,15 +35,21 @@ class SinkChoice {
   };
   std::shared_ptr<Sighting> note_new(const Key& key);
   void note_seen(Sighting& seen);
+  double resolve_gain_ns() const;  // that keeping a new signature at once saves if it comes back
 
   static constexpr size_t kSightingBytes = size_t{1} << 20;  // signatures remembered
-  static constexpr double kWindow = 64;                      // of them, that the chance of coming back is taken from
+  static constexpr double kWindow = 32;                      // of them, that the chance of coming back is taken from
   static constexpr uint8_t kMaxMade = 16;
+  static constexpr double kMostInVain = 0.02;  // of the time spent node by node
+  static constexpr double kUsualResolve = 2;   // times what making takes, where nothing is known
 
   KeyedCache<Sighting> sightings_{kSightingBytes};
   double sighted_ = 0, returned_ = 0;
-  uint64_t price_ns_ = 0;  // of a schedule
-  uint64_t host_ns_ = 0;   // of the last run of a new signature
+  uint64_t price_ns_ = 0;    // of a schedule, and of that
+  uint64_t make_ns_ = 0;     // what is not resolving,
+  uint64_t resolve_ns_ = 0;  // resolving where the signature was new; 0: there was none
+  double vain_ns_ = 0;       // spent on new signatures that have not come back
+  double total_ns_ = 0;      // of all runs node by node
   bool was_first_ = false;
 };
 

@@ -273,7 +273,7 @@ std::shared_ptr<const Tiling> Resolver::find_tiling(const PlanNode& node, const 
     TilingContext ctx(node.node, node.input_types.data(), input_shapes_.data(), input_hosts_.data(),
                       static_cast<int>(input_shapes_.size()), node.output_types.data(), output_shapes_.data(),
                       static_cast<int>(output_shapes_.size()), node.is_on_host ? 0 : node.constant_inputs, options);
-    return memo.kernel->tiling(ctx);
+    return create_tiling_with(*memo.kernel, ctx);
   };
   TilingCache& cache = context_.tilings->cache();
   make_key(node, memo);

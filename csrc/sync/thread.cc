@@ -1,6 +1,7 @@
 #include "sync/thread.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <time.h>
 
@@ -45,6 +46,13 @@ void Thread::start(const char* name, std::function<void()> body) {
     throw DeviceError(std::string("[thread] cannot start '") + name + "': " + e.what() +
                       "; use fewer executables or raise the process limit");
   }
+}
+
+void Thread::yield_to_others() {
+#if defined(SCHED_BATCH)
+  const sched_param none{};
+  pthread_setschedparam(pthread_self(), SCHED_BATCH, &none);  // where that is refused, it is as any other
+#endif
 }
 
 void Thread::join() {

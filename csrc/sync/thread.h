@@ -21,6 +21,8 @@ class Thread {
   // asynchronous signals, so that they reach the application's own threads. Throws DeviceError when the system refuses
   // a thread.
   void start(const char* name, std::function<void()> body);
+  // For the body of a thread whose work can wait: waking it takes no CPU from whoever wakes it.
+  static void yield_to_others();
   bool is_started() const { return thread_ != nullptr; }
   void join();
   // CPU time that the thread has used, in nanoseconds; 0 where it is not running or the system does not tell.

@@ -8,8 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from ascendsched.executable import TensorInfo
+from ascendsched.packed import STRING, inner, is_kind, is_optional, is_sequence
+from ascendsched.tensor_info import TensorInfo
 
+WORDS = ["a", "b", "", "ab ba", "é", "1.5", "-7", "nan", "\x00", "a" * 99]
 HUGE = [2**31, 2**40, 2**62, 2**63 - 1, -(2**63), -(2**40)]
 
 
@@ -24,8 +26,11 @@ def numpy_type(name: str) -> np.dtype[Any]:
 def fitting(r: random.Random, inputs: list[TensorInfo], is_wild: bool = False) -> dict[str, np.ndarray]:
     """Arrays of the declared types and shapes; equal symbols have equal values. Wild ones hold odd values."""
     symbols: dict[str | None, int] = {}
-    feeds = {}
+    feeds: dict[str, Any] = {}
     for info in inputs:
+        if is_kind(info.dtype):
+            feeds[info.name] = _packed(r, info.dtype, is_wild)
+            continue
         shape = info.shape if info.shape is not None else tuple([None] * r.choice([0, 1, 2, 3]))
         dims = []
         for d in shape:
@@ -39,6 +44,20 @@ def fitting(r: random.Random, inputs: list[TensorInfo], is_wild: bool = False) -
             dims = [min(d, 2) for d in dims]
         feeds[info.name] = _values(r, numpy_type(info.dtype), dims, is_wild)
     return feeds
+
+
+def _packed(r: random.Random, kind: str, is_wild: bool) -> Any:
+    """A value of a kind: text, a list of arrays, or None."""
+    if kind == STRING:
+        dims = [r.choice([0, 1, 2, 3] if is_wild else [2, 3]) for _ in range(r.choice([0, 1, 2, 2, 3]))]
+        texts = np.empty(int(np.prod(dims)), object)
+        texts[:] = [r.choice(WORDS) for _ in texts]
+        return texts.reshape(dims)
+    if is_optional(kind):
+        return None if r.random() < 0.4 else _packed(r, inner(kind), is_wild)
+    if is_sequence(kind):
+        return [_packed(r, inner(kind), is_wild) for _ in range(r.choice([0, 1, 3] if is_wild else [1, 2, 4]))]
+    return _values(r, numpy_type(kind), [r.choice([0, 1, 2]) for _ in range(r.choice([0, 1, 2]))], is_wild)
 
 
 def _values(r: random.Random, dtype: np.dtype[Any], dims: list[int], is_wild: bool) -> np.ndarray:
@@ -181,10 +200,13 @@ def mutated(r: random.Random, feeds: dict[str, np.ndarray]) -> tuple[dict[Any, A
         return changed, False
     is_same = kind < 0.35
     for name in r.sample(names, k=r.randrange(1, len(names) + 1)):
+        is_text = not isinstance(feeds[name], np.ndarray) or feeds[name].dtype.kind == "O"
+        if is_text and is_same:  # there are no layouts of text or lists
+            continue
         change = r.choice(SAME if is_same else OTHER)
         with np.errstate(all="ignore"):
             try:
                 changed[name] = change(feeds[name])
-            except (ValueError, TypeError, IndexError):  # this array has no such form
+            except (ValueError, TypeError, IndexError, AttributeError, OverflowError):  # this array has no such form
                 return changed, False
     return changed, is_same

@@ -3,34 +3,28 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import numpy as np
 import onnx
 from onnx import numpy_helper as nh
+
+from tests.fuzz.mutate_structure import TYPES, graphs, input_kind, nesting
 
 Mutator = Callable[[random.Random, onnx.ModelProto], None]
 
 NUMBERS = [0, 1, -1, 2, 3, -2, 4, 7, 8, 16, 63, 64, 65, 127, 255, 1000, -9, 2**16, -(2**16), 2**30, 2**31, -(2**31)]
 HUGE = [2**32, 2**40, -(2**40), 2**56, 2**62, 2**63 - 1, -(2**63), -(2**63) + 1, 2**31 - 1]
 REALS = [0.0, -0.0, 1.0, -1.0, 0.5, 1e-30, 1e30, 3.4e38, float("inf"), float("-inf"), float("nan"), 2.5, 1e10]
-TYPES = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 20, 21, 22, 23, 99, -1]
 DTYPES = [1, 2, 3, 4, 5, 6, 7, 9, 10, 11, 12, 13, 16]
+VALUE_OPS = ["Optional", "OptionalHasElement", "OptionalGetElement", "SequenceConstruct", "SequenceAt", "StringConcat"]
+VALUE_OPS += ["SequenceInsert", "SequenceErase", "SequenceLength", "SplitToSequence", "ConcatFromSequence"]
 TEXTS = ["", "x", "NOTSET", "VALID", "SAME_LOWER", "reflect", "edge", "wrap", "constant", "add", "mul", "RIGHT"]
 TEXTS += ["reverse", "bidirectional", "linear", "cubic", "nearest", "asymmetric", "align_corners", "DCR", "\u00e9" * 9]
 
 
 def number(r: random.Random) -> int:
     return r.choice(HUGE) if r.random() < 0.25 else r.choice(NUMBERS)
-
-
-def graphs(graph: onnx.GraphProto) -> Iterator[onnx.GraphProto]:
-    """The graph and every body in it."""
-    yield graph
-    for node in graph.node:
-        for attribute in node.attribute:
-            if attribute.type == onnx.AttributeProto.GRAPH:
-                yield from graphs(attribute.g)
 
 
 def _graph(r: random.Random, m: onnx.ModelProto) -> onnx.GraphProto:
@@ -274,7 +268,8 @@ def op_type(r: random.Random, m: onnx.ModelProto) -> None:
 
     n = _node(r, m)
     if n is not None:
-        n.op_type = r.choice([*_core.op_names(), "Resize", "Einsum", "NoSuchOp", "Constant", "If", "Loop", "Scan"])
+        others = ["Resize", "Einsum", "NoSuchOp", "Constant", "If", "Loop", "Scan"]
+        n.op_type = r.choice([*_core.op_names(), *VALUE_OPS, *others])
 
 
 def op_added(r: random.Random, m: onnx.ModelProto) -> None:
@@ -284,7 +279,7 @@ def op_added(r: random.Random, m: onnx.ModelProto) -> None:
     values = [name for name in _names(m.graph) if name]
     count = r.choice([1, 1, 1, 2, 2, 3])
     node = m.graph.node.add()
-    node.op_type = r.choice(_core.op_names())
+    node.op_type = r.choice(_core.op_names() if r.random() < 0.7 else VALUE_OPS)
     node.name = f"added{len(m.graph.node)}"
     node.input.extend(r.choice(values) for _ in range(count))
     node.output.append(f"{node.name}_out")
@@ -343,6 +338,7 @@ MUTATORS: list[tuple[int, Mutator]] = [
     (8, attribute_value), (1, attribute_kind), (4, attribute_new), (8, initializer_values), (1, initializer_fields),
     (2, initializer_cast), (5, initializer_to_input), (3, input_type), (3, edge), (1, output_count), (1, op_type),
     (3, op_added), (1, node_list), (1, io_list), (1, opset), (1, body_swap), (4, retype), (4, input_sizes),
+    (1, input_kind), (1, nesting),
 ]  # fmt: skip
 # What mostly leaves a model valid: these cases reach the kernels.
 GENTLE: list[tuple[int, Mutator]] = [

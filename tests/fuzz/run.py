@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import collections
-import contextlib
 import faulthandler
 import json
 import os
@@ -22,9 +21,11 @@ import traceback
 from pathlib import Path
 from typing import Any
 
+from tests.fuzz.cases import peak_bytes
+
 ROOT = Path(__file__).resolve().parents[2]
 ADDRESS_SPACE = 6 << 30
-RESIDENT = 3 << 30  # one case may take this much on top of the limit that it sets
+RESIDENT = 3 << 30  # one case may have this much resident on top of the memory limit that applies to it
 SECONDS = 20.0
 STARTUP_SECONDS = 120.0
 LOOP_SECONDS = 3.0  # loops may be endless; only their memory is judged then
@@ -42,14 +43,16 @@ def work(seed: int, kind: str, first: int, last: int) -> None:
     feed_cases = cases.FeedCases()
     for index in range(first, last):
         is_loop = cases.may_be_endless(cases.source(kind, seed, index)[1])
-        print(json.dumps({"start": index, "loop": is_loop}), flush=True)
+        bound = RESIDENT + cases.options_of(kind, seed, index).memory_limit_bytes
+        cases.reset_peak()
+        print(json.dumps({"start": index, "loop": is_loop, "bound": bound}), flush=True)
         finding = ""
         try:
             outcome = cases.run_model_case(seed, index) if kind == "model" else feed_cases.run(seed, index)
         except Exception:
             outcome, finding = "finding", traceback.format_exc(limit=-6)
-        if cases.peak_bytes() > RESIDENT:
-            outcome, finding = "finding", f"resident memory reached {cases.peak_bytes()} bytes"
+        if (peak := cases.peak_bytes()) > bound:
+            outcome, finding = "finding", f"resident memory reached {peak} bytes, the limit allows {bound}"
             print(json.dumps({"end": index, "outcome": outcome, "finding": finding}), flush=True)
             return
         print(json.dumps({"end": index, "outcome": outcome, "finding": finding}), flush=True)
@@ -61,7 +64,7 @@ class Worker:
     def __init__(self, seed: int, kind: str, first: int, last: int) -> None:
         self.seed, self.kind, self.next, self.last = seed, kind, first, last
         self.results: list[dict[str, Any]] = []
-        self.is_loop = False
+        self.is_loop, self.bound = False, 0
         self._running: int | None = None
 
     def run(self) -> None:
@@ -74,7 +77,7 @@ class Worker:
         environment = dict(os.environ, OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1", PYTHONPATH=str(ROOT))
         with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=ROOT, env=environment) as p:
             running, is_late = self._follow(p)
-            peak = _peak_bytes(p.pid) if is_late else 0
+            peak = peak_bytes(p.pid) if is_late else 0
             if is_late:
                 p.kill()
             errors = p.stderr.read()[-3000:].decode(errors="replace") if p.stderr else ""
@@ -82,7 +85,7 @@ class Worker:
         if running is not None:
             what = f"{'too slow' if is_late else f'died with status {p.returncode}'}, {peak} bytes"
             outcome = "hang" if is_late else "crash"
-            if is_late and self.is_loop and peak <= RESIDENT:
+            if is_late and self.is_loop and peak <= self.bound:
                 outcome, what, errors = "endless loop", "", ""
             self.results.append({"end": running, "outcome": outcome, "finding": what + errors})
             self.next = running + 1
@@ -108,17 +111,10 @@ class Worker:
 
     def _note(self, message: dict[str, Any]) -> None:
         if "start" in message:
-            self._running, self.is_loop = message["start"], message["loop"]
+            self._running, self.is_loop, self.bound = message["start"], message["loop"], message["bound"]
         else:
             self.results.append(message)
             self.next, self._running = message["end"] + 1, None
-
-
-def _peak_bytes(pid: int) -> int:
-    with contextlib.suppress(OSError, ValueError, IndexError):
-        text = Path(f"/proc/{pid}/status").read_text(encoding="ascii")
-        return int(text.split("VmHWM:")[1].split()[0]) * 1024
-    return 0
 
 
 def save(folder: Path, seed: int, kind: str, result: dict[str, Any]) -> None:

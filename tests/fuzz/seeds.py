@@ -11,6 +11,7 @@ from onnx import TensorProto as T
 from onnx import helper as h
 from onnx import numpy_helper as nh
 
+from tests.fuzz.seeds_values import value_models
 from tests.unit import onnx_models
 
 F = np.float32
@@ -187,7 +188,8 @@ def seed_models() -> tuple[onnx.ModelProto, ...]:
     from ascendsched.demo.decoder_weights import DecoderConfig
 
     config = DecoderConfig(vocab=11, d=8, layers=1, heads=2, kv_heads=1, ff=12, seed=0)
-    small = [*_elementwise(), *_shapes(), *_networks(), *_nested(), growing_decoder(config), fixed_decoder(config, 5)]
+    decoders = [growing_decoder(config), fixed_decoder(config, 5)]
+    small = [*_elementwise(), *_shapes(), *_networks(), *_nested(), *decoders, *value_models()]
     return tuple(small)
 
 

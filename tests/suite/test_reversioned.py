@@ -15,11 +15,9 @@ ort.set_default_logger_severity(4)
 
 # Operators that may be refused, and cases that onnxruntime does not judge; each with its reason.
 REFUSED = {
-    "BatchNormalization": "training mode is refused by name",
+    "BatchNormalization": "training mode before opset 14 is refused by name",
     "Bernoulli": "random results are refused by name",
-    "Dropout": "training mode is refused by name",
-    "OptionalGetElement": "optionals are refused by name",
-    "OptionalHasElement": "optionals are refused by name",
+    "Dropout": "random results are refused when it runs",
 }
 UNJUDGED = {
     "test_maxunpool_export_with_output_shape": "onnxruntime counts in the output shape, ONNX in the one before",
@@ -44,20 +42,21 @@ def test_older_form_gives_what_onnxruntime_gives(pair):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             wanted = expected(case)
-        if case.name in UNJUDGED or wanted is None or not all(isinstance(value, np.ndarray) for value in wanted):
+        is_judged = wanted is not None and all(isinstance(value, np.ndarray) for value in wanted)
+        if case.name in UNJUDGED or not is_judged:
             continue
         try:
             executable = asc.compile(case.model, mode="host", threads=1)
             got = list(executable.run(case.feeds).values())
-        except NotImplementedError as refusal:
-            if pair[0] in REFUSED or "string" in str(refusal):
+        except (NotImplementedError, asc.GraphError):
+            if pair[0] in REFUSED:
                 continue
             raise
         judged += 1
         for ours, theirs in zip(got, wanted, strict=True):
             assert ours.shape == theirs.shape, case.name
             assert ours.dtype == theirs.dtype, case.name
-            if theirs.dtype.kind in "biu":
+            if theirs.dtype.kind in "biuO":
                 np.testing.assert_array_equal(ours, theirs, case.name)
             else:
                 half = theirs.dtype.itemsize == 2

@@ -25,7 +25,11 @@ def build(
 
 
 def check(
-    model: onnx.ModelProto, feeds: dict[str, np.ndarray], tasks: int | None = None, rtol: float = 1e-5
+    model: onnx.ModelProto,
+    feeds: dict[str, np.ndarray],
+    tasks: int | None = None,
+    rtol: float = 1e-5,
+    atol: float = 1e-6,
 ) -> np.ndarray:
     """Runs a model fused in both modes, unfused, and in onnxruntime; all must agree, both modes in every bit."""
     session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
@@ -38,7 +42,7 @@ def check(
         if tasks is not None and mode == "host":
             assert exe.stats()["launches"] == tasks
     np.testing.assert_array_equal(results[0], results[1])
-    np.testing.assert_allclose(results[0], plain, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(results[0], plain, rtol=1e-5, atol=atol)
     np.testing.assert_allclose(results[0], want, rtol=rtol, atol=1e-5)
     return results[0]
 

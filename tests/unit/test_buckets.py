@@ -57,6 +57,43 @@ def test_results_have_the_given_length_and_few_shapes_run(mode: str) -> None:
     assert "buckets 4, 16" in exe.explain()
 
 
+def test_bound_runs_are_padded_and_read_their_inputs_anew() -> None:
+    exe = compiled(rowwise(), sizes=[4, 16], check_every=0)
+    for n in [1, 3, 9, 16, 20] * 2:
+        x, y = rows(n), np.zeros((n, 3), np.float32)
+        fresh, into = exe.bind({"x": x}), exe.bind({"x": x}, {"y": y})
+        for _ in range(3):
+            x += 1
+            np.testing.assert_array_equal(fresh.run()["y"], -x)
+            assert into.run()["y"] is y
+            np.testing.assert_array_equal(y, -x)
+    assert exe.stats()["schedule_entries"] <= 3
+    assert exe.stats()["exact_runs"] == 12
+
+
+def test_a_bound_array_of_another_shape_is_refused_with_and_without_padding() -> None:
+    exe = compiled(rowwise(), sizes=[4, 16], check_every=0)
+    for n in (3, 20):
+        binding = exe.bind({"x": rows(n)}, {"y": np.zeros((n + 1, 3), np.float32)})
+        with pytest.raises(asc.GraphError, match="bound array has shape"):
+            binding.run()
+    with pytest.raises(asc.GraphError, match="arrays by name"):
+        exe.bind([rows(3)])  # type: ignore[arg-type]
+    with pytest.raises(asc.GraphError, match="missing x"):
+        exe.bind({"z": rows(3)})
+
+
+def test_bound_runs_are_checked_and_a_size_that_differs_is_switched_off() -> None:
+    exe = compiled(mean_sensitive(), sizes=[8])
+    x, y = rows(5), np.zeros((5, 3), np.float32)
+    binding = exe.bind({"x": x}, {"y": y})
+    with pytest.warns(RuntimeWarning, match="size 8 is switched off"):
+        binding.run()
+    np.testing.assert_allclose(y, x - x.mean(), atol=1e-6)
+    x *= 2
+    np.testing.assert_allclose(binding.run()["y"], x - x.mean(), atol=1e-6)
+
+
 def test_a_length_above_all_sizes_runs_as_it_is() -> None:
     exe = compiled(rowwise(), sizes=[4])
     np.testing.assert_array_equal(exe(rows(7)), -rows(7))

@@ -93,5 +93,5 @@ def test_memory_fits_after_a_warmup_with_larger_shapes(mode: str) -> None:
     exe.warmup([{"x": (20_000, 64), "z": (3,)}])
     run(20_000, 5)
     for n in (1, 3, 30_000, 7):
-        exe._core.resolve_ahead([[n, 64], [2]])
+        _core.resolve_ahead(exe._core, [[n, 64], [2]])
         run(n, 9)

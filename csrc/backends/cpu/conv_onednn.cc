@@ -1,8 +1,8 @@
 // Convolution by oneDNN. Activations are plain (batch, channels, spatial); the primitive may want another layout, then
 // the launch reorders into and out of workspace. Constant weights are reordered once, by packing.
-#include "backends/cpu/conv.h"
+#include "backends/cpu/conv_onednn.h"
+
 #include "backends/cpu/isa.h"
-#include "backends/cpu/onednn.h"
 
 namespace asc::cpu {
 
@@ -61,23 +61,7 @@ void pack_weights(const Tiling& tiling, const void* const* inputs, void* packed)
   reorder_now(t.plain_weights, inputs[1], t.packed_weights, packed);
 }
 
-memory::dims spatial_dims(const ConvShape& s, const int64_t* axes, int64_t offset = 0) {
-  memory::dims d;
-  for (int i = kWindowAxes - s.spatial; i < kWindowAxes; ++i) d.push_back(axes[i] + offset);
-  return d;
-}
-
-memory::dims with_spatial(memory::dims front, const ConvShape& s, const int64_t* axes) {
-  const memory::dims back = spatial_dims(s, axes);
-  front.insert(front.end(), back.begin(), back.end());
-  return front;
-}
-
-memory::desc plain(const memory::dims& dims) {
-  memory::dims strides(dims.size(), 1);
-  for (size_t i = dims.size() - 1; i > 0; --i) strides[i - 1] = strides[i] * dims[i];
-  return memory::desc(dims, memory::data_type::f32, strides);
-}
+memory::desc plain(const memory::dims& dims) { return plain_desc(dims, memory::data_type::f32); }
 
 // Depthwise work is memory-bound: channels in blocks of a vector are the cheapest to reorder to. Otherwise oneDNN
 // picks.
@@ -85,12 +69,6 @@ memory::format_tag activation_layout(const ConvShape& s) {
   using tag = memory::format_tag;
   if (!s.is_depthwise() || current_isa() != Isa::kV4) return tag::any;
   return s.spatial == 1 ? tag::nCw16c : s.spatial == 2 ? tag::nChw16c : tag::nCdhw16c;
-}
-
-size_t take(size_t* total, size_t bytes) {
-  const size_t offset = *total;
-  *total += round_up(bytes);
-  return offset;
 }
 
 dnnl::convolution_forward::primitive_desc describe(const ConvShape& s, const memory::dims& x, const memory::dims& w,
@@ -137,8 +115,7 @@ void set_reorders(const TilingContext& ctx, const memory::desc& x, const memory:
 std::shared_ptr<const Tiling> create(const TilingContext& ctx, const ConvShape& s, memory::format_tag layout) {
   const memory::dims x = with_spatial({s.batch, s.channels}, s, s.input);
   const memory::dims y = with_spatial({s.batch, s.out_channels}, s, s.output);
-  const memory::dims w = s.groups == 1 ? with_spatial({s.out_channels, s.channels}, s, s.kernel)
-                                       : with_spatial({s.groups, s.group_outputs(), s.group_channels()}, s, s.kernel);
+  const memory::dims w = weight_dims(s);
   const auto pd = describe(s, x, w, y, layout);
   if (is_reference(pd)) return nullptr;
   auto t = std::make_shared<OneDnnConv>();

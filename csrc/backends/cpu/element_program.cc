@@ -3,15 +3,17 @@
 #include <algorithm>
 #include <limits>
 
+#include "backends/cpu/quantize.h"
 #include "base/tensor.h"
 
 namespace asc::cpu {
 
-int ElementProgram::add_operand(uint32_t table_index, const Shape& shape) {
+int ElementProgram::add_operand(uint32_t table_index, const Shape& shape, size_t element_bytes) {
   for (size_t i = 0; i < operands_.size(); ++i)
     if (operands_[i] == table_index) return static_cast<int>(i);
   operands_.push_back(table_index);
   shapes_.push_back(shape);
+  sizes_.push_back(static_cast<uint8_t>(element_bytes));
   return static_cast<int>(operands_.size() - 1);
 }
 
@@ -35,7 +37,9 @@ void ElementProgram::finish(const Shape& result, int threads) {
   row_count_ = 1;
   for (int d = 0; d < outer_rank_; ++d) row_count_ *= static_cast<size_t>(outer_dims_[d]);
   for (size_t i = 0; i < count; ++i) is_repeated_.push_back(rank && strides_[i * kMaxRank + rank - 1] == 0);
+  for (size_t i = 0; i < strides_.size(); ++i) strides_[i] *= sizes_[i / kMaxRank];
   shapes_.clear();
+  if (steps_.back().source.conversion == ElementStep::Conversion::kToBytes) result_size_ = 1;
   choose_forms();
   assign_temporaries();
 }
@@ -46,7 +50,9 @@ void ElementProgram::choose_forms() {
       const auto in = static_cast<size_t>(s.in[i]);
       return in < operands_.size() && is_repeated_[in] != 0;
     };
-    if (s.source.vv) {
+    if (s.source.conversion != ElementStep::Conversion::kNone) {
+      s.form = s.source.conversion == ElementStep::Conversion::kToBytes ? Form::kToBytes : Form::kFromBytes;
+    } else if (s.source.vv) {
       s.form = Form::kBinary;
       s.binary = repeats(0) ? s.source.sv : repeats(1) ? s.source.vs : s.source.vv;
     } else {
@@ -78,38 +84,60 @@ void ElementProgram::assign_temporaries() {
       last_reader[from] = -1;  // free it once, where it is read twice
       freed[freed_count++] = place[from];
     }
-    free_places.insert(free_places.end(), freed, freed + freed_count);
+    // A conversion must not write over what it reads: the elements differ in size.
+    const bool converts = s.form == Form::kFromBytes || s.form == Form::kToBytes;
+    if (!converts) free_places.insert(free_places.end(), freed, freed + freed_count);
     if (i + 1 == steps_.size()) break;
     if (free_places.empty()) free_places.push_back(temporary_count_++);
     place[i] = free_places.back();
     free_places.pop_back();
     s.out = static_cast<int16_t>(place[i]);
+    if (converts) free_places.insert(free_places.end(), freed, freed + freed_count);
   }
 }
 
-void ElementProgram::run_step(const Step& s, const float* const* registers, float* to, size_t n) const {
+void ElementProgram::convert(const Step& s, const void* const* registers, void* to, size_t n) {
+  const DType type = s.source.is_signed ? DType::kInt8 : DType::kUInt8;
+  const float scale = *static_cast<const float*>(registers[s.in[1]]);
+  const int32_t zero = zero_at(s.in[2] < 0 ? nullptr : registers[s.in[2]], type);
+  if (s.form == Form::kToBytes)
+    vec_table().quantize_bytes(static_cast<const float*>(registers[s.in[0]]), static_cast<uint8_t*>(to), n, scale,
+                               static_cast<float>(zero), s.source.is_signed ? -128.0f : 0.0f);
+  else
+    vec_table().dequantize_bytes(static_cast<const uint8_t*>(registers[s.in[0]]), s.source.is_signed ? 128 : 0,
+                                 static_cast<float*>(to), n, scale, zero + (s.source.is_signed ? 128 : 0));
+}
+
+void ElementProgram::run_step(const Step& s, const void* const* registers, void* result, size_t n) const {
+  const auto in = [&](int i) { return static_cast<const float*>(registers[s.in[i]]); };
+  auto* to = static_cast<float*>(result);
   switch (s.form) {
+    case Form::kFromBytes:
+    case Form::kToBytes:
+      convert(s, registers, result, n);
+      break;
     case Form::kUnary:
-      s.unary(registers[s.in[0]], to, n);
+      s.unary(in(0), to, n);
       break;
     case Form::kParam:
-      s.param(registers[s.in[0]], to, n, s.p, s.q);
+      s.param(in(0), to, n, s.p, s.q);
       break;
     case Form::kBinary:
-      s.binary(registers[s.in[0]], registers[s.in[1]], to, n);
+      s.binary(in(0), in(1), to, n);
       break;
     case Form::kClip: {
       constexpr float kInfinity = std::numeric_limits<float>::infinity();
-      const float low = s.in[1] < 0 ? -kInfinity : *registers[s.in[1]];
-      const float high = s.in[2] < 0 ? kInfinity : *registers[s.in[2]];
-      s.param(registers[s.in[0]], to, n, low, high);
+      const float low = s.in[1] < 0 ? -kInfinity : *in(1);
+      const float high = s.in[2] < 0 ? kInfinity : *in(2);
+      s.param(in(0), to, n, low, high);
       break;
     }
   }
 }
 
-void ElementProgram::run(const float* const* rows, float* y) const {
+void ElementProgram::run(const char* const* rows, char* y) const {
   const auto count = static_cast<int64_t>(row_count_), size = static_cast<int64_t>(row_size_);
+  if (count == 0 || size == 0) return;  // before a reduction that has a result all the same
   if (threads_ == 1) return run_part(rows, y, {0, count}, {0, size});
   const bool by_rows = row_count_ > 1;
   const int64_t parts = 2 * threads_;
@@ -119,14 +147,14 @@ void ElementProgram::run(const float* const* rows, float* y) const {
   });
 }
 
-void ElementProgram::run_part(const float* const* rows, float* y, Part rows_part, Part elements) const {
+void ElementProgram::run_part(const char* const* rows, char* y, Part rows_part, Part elements) const {
   const size_t count = operands_.size();
   const auto end = static_cast<size_t>(elements.end);
   // A single step needs no tiles.
   const size_t tile = steps_.size() == 1 ? end : kTile;
   alignas(kAlignment) float temporaries[kMaxTemporaries][kTile];
-  const float* row[kMaxOperands];
-  const float* registers[kMaxOperands + kMaxTemporaries];
+  const char* row[kMaxOperands];
+  const void* registers[kMaxOperands + kMaxTemporaries];
   int64_t position[kMaxRank] = {};
   std::copy(rows, rows + count, row);
   int64_t rest = rows_part.begin;
@@ -135,13 +163,14 @@ void ElementProgram::run_part(const float* const* rows, float* y, Part rows_part
     rest /= outer_dims_[d];
     for (size_t i = 0; i < count; ++i) row[i] += position[d] * strides_[i * kMaxRank + static_cast<size_t>(d)];
   }
-  y += rows_part.begin * static_cast<int64_t>(row_size_);
+  y += static_cast<size_t>(rows_part.begin) * row_size_ * result_size_;
   for (int i = 0; i < temporary_count_; ++i) registers[count + static_cast<size_t>(i)] = temporaries[i];
-  for (int64_t r = rows_part.begin; r < rows_part.end; ++r, y += row_size_) {
+  for (int64_t r = rows_part.begin; r < rows_part.end; ++r, y += row_size_ * result_size_) {
     for (auto begin = static_cast<size_t>(elements.begin); begin < end; begin += tile) {
-      for (size_t i = 0; i < count; ++i) registers[i] = is_repeated_[i] ? row[i] : row[i] + begin;
+      for (size_t i = 0; i < count; ++i) registers[i] = is_repeated_[i] ? row[i] : row[i] + begin * sizes_[i];
       const size_t n = std::min(tile, end - begin);
-      for (const Step& s : steps_) run_step(s, registers, s.out < 0 ? y + begin : temporaries[s.out], n);
+      for (const Step& s : steps_)
+        run_step(s, registers, s.out < 0 ? static_cast<void*>(y + begin * result_size_) : temporaries[s.out], n);
     }
     for (int d = outer_rank_ - 1; d >= 0; --d) {
       const bool wraps = ++position[d] == outer_dims_[d];
@@ -155,7 +184,7 @@ void ElementProgram::run_part(const float* const* rows, float* y, Part rows_part
 
 bool ElementProgram::is_step_row(StepRow* row) const {
   const Step& s = steps_[0];
-  if (steps_.size() != 1 || row_count_ != 1 || threads_ > 1 || s.form == Form::kClip) return false;
+  if (steps_.size() != 1 || row_count_ != 1 || threads_ > 1 || s.form >= Form::kClip) return false;
   row->unary = s.unary;
   row->param = s.param;
   row->binary = s.binary;
@@ -169,7 +198,8 @@ bool ElementProgram::is_step_row(StepRow* row) const {
 
 size_t ElementProgram::bytes() const {
   return sizeof(*this) + operands_.capacity() * sizeof(uint32_t) + shapes_.capacity() * sizeof(Shape) +
-         steps_.capacity() * sizeof(Step) + strides_.capacity() * sizeof(int64_t) + is_repeated_.capacity();
+         steps_.capacity() * sizeof(Step) + sizes_.capacity() + strides_.capacity() * sizeof(int64_t) +
+         is_repeated_.capacity();
 }
 
 }  // namespace asc::cpu

@@ -38,11 +38,10 @@ class ElementProgram {
 
   // Appends an operand tensor or one step; returns its number. All operands come before the first step. `inputs` holds
   // numbers, negative ones for absent inputs.
-  int add_operand(uint32_t table_index, const Shape& shape);
+  int add_operand(uint32_t table_index, const Shape& shape, size_t element_bytes);
   int add_step(const ElementStep& step, const int* inputs, int count);
-  // The last step makes the result. All steps have its shape, which is not empty; operands broadcast to it. Nothing is
-  // added afterwards.
-  // `threads`: that a run may use.
+  // The last step makes the result, of floats or of bytes. All steps have its shape, which is not empty; operands
+  // broadcast to it. Nothing is added afterwards. `threads`: that a run may use.
   void finish(const Shape& result, int threads);
 
   // Whether the program is only that, on one thread; then `row` does the same.
@@ -50,18 +49,18 @@ class ElementProgram {
 
   // Operands are `at(table_index)`; `y` may be an operand of the same shape as the result, but must not overlap others.
   template <typename At>
-  void run(const At& at, float* y) const {
-    const float* rows[kMaxOperands];
-    for (size_t i = 0; i < operands_.size(); ++i) rows[i] = static_cast<const float*>(at(operands_[i]));
-    run(static_cast<const float* const*>(rows), y);
+  void run(const At& at, void* y) const {
+    const char* rows[kMaxOperands];
+    for (size_t i = 0; i < operands_.size(); ++i) rows[i] = static_cast<const char*>(at(operands_[i]));
+    run(static_cast<const char* const*>(rows), static_cast<char*>(y));
   }
 
   size_t bytes() const;
 
  private:
-  static constexpr int kMaxOperands = 48, kMaxTemporaries = 24;
+  static constexpr int kMaxOperands = 80, kMaxTemporaries = 40;
 
-  enum class Form : uint8_t { kUnary, kParam, kBinary, kClip };
+  enum class Form : uint8_t { kUnary, kParam, kBinary, kClip, kFromBytes, kToBytes };
   struct Step {
     Form form = Form::kUnary;
     int16_t in[3] = {-1, -1, -1};  // registers: operands, then temporaries
@@ -75,14 +74,17 @@ class ElementProgram {
 
   void choose_forms();
   void assign_temporaries();
-  void run(const float* const* rows, float* y) const;  // `rows` by operand
-  void run_part(const float* const* rows, float* y, Part rows_part, Part elements) const;
-  inline void run_step(const Step& s, const float* const* registers, float* to, size_t n) const;
+  void run(const char* const* rows, char* y) const;  // `rows` by operand
+  void run_part(const char* const* rows, char* y, Part rows_part, Part elements) const;
+  inline void run_step(const Step& s, const void* const* registers, void* to, size_t n) const;
+  static void convert(const Step& s, const void* const* registers, void* to, size_t n);
 
   std::vector<uint32_t> operands_;  // in the table
   std::vector<Shape> shapes_;       // of the operands, until finish
+  std::vector<uint8_t> sizes_;      // of their elements, in bytes
   std::vector<Step> steps_;
   size_t row_size_ = 0, row_count_ = 0;
+  size_t result_size_ = sizeof(float);  // of an element
   int outer_rank_ = 0, temporary_count_ = 0, threads_ = 1;
   int64_t outer_dims_[kMaxRank] = {};
   std::vector<int64_t> strides_;   // kMaxRank per operand, outer dimensions

@@ -7,8 +7,11 @@
 
 namespace asc {
 
-// One of unary, param, vv and clip is set.
+// One of unary, param, vv, clip and the conversions is set.
 struct ElementStep {
+  // Input 0 or the result are bytes; inputs 1 and 2 are scale and zero point of bytes like these.
+  enum class Conversion : uint8_t { kNone, kFromBytes, kToBytes } conversion = Conversion::kNone;
+  bool is_signed = false;  // the bytes
   VecTable::Unary unary = nullptr;
   VecTable::ParamUnary param = nullptr;
   float p = 0, q = 0;

@@ -6,6 +6,7 @@
 
 #include "backends/cpu/device.h"
 #include "backends/cpu/fused.h"
+#include "backends/cpu/fused_attention.h"
 #include "backends/cpu/fused_rotation.h"
 #include "backends/cpu/kernels.h"
 #include "backends/cpu/tiling_base.h"
@@ -30,6 +31,7 @@ class Builder {
   std::shared_ptr<const Tiling> build() {
     if (count_of(ctx_.output(0)) == 0) return create_empty_tiling();
     norms_ = find_norms(body_, shapes_);
+    attention_ = find_attention(ctx_, body_, shapes_);
     find_steps();
     find_roots();
     reserve();
@@ -38,6 +40,10 @@ class Builder {
       if (root_[i] != i) continue;
       if (const FoundNorm* norm = norm_of(i))
         add_norm(*norm);
+      else if (is_attention(i))
+        add_attention();
+      else if (is_view(i))
+        add_alias(i);
       else
         is_element_[i] ? add_program(i) : add_kernel(i);
     }
@@ -61,6 +67,9 @@ class Builder {
     return nullptr;
   }
 
+  bool is_view(size_t step) const { return body_.ops[step]->kind == OpKind::kView; }
+  bool is_attention(size_t step) const { return attention_.tiling && attention_.last == step; }
+
   // At once: tilings are many and live long, and what grows piece by piece leaves holes between them.
   void reserve() {
     size_t units = 0, kernels = 0;
@@ -80,18 +89,34 @@ class Builder {
   void find_steps() {
     for (size_t i = 0; i < steps_; ++i) {
       inputs_of_[i] = body_.step(i).inputs;
-      is_element_[i] = !norm_of(i) && find_element_step(body_.step(i), &element_[i]);
+      is_element_[i] = !norm_of(i) && (find_conversion(i) || find_element_step(body_.step(i), &element_[i]));
     }
-    for (const FoundRotation& r : find_rotations(body_, shapes_, ElementProgram::kTile)) {
-      for (size_t i = 0; i < r.last; ++i) {
-        if (!((r.members >> i) & 1u)) continue;
-        inputs_of_[i].clear();
-        is_needless_[i] = true;
-      }
-      inputs_of_[r.last] = {r.x};
+    if (attention_.tiling) join(attention_.members, attention_.last, attention_.operands);
+    for (const FoundRotation& r : find_rotations(ctx_, body_, shapes_, ElementProgram::kTile)) {
+      join(r.members, r.last, {r.x});
       element_[r.last] = r.step;
       is_element_[r.last] = true;
     }
+  }
+
+  bool find_conversion(size_t i) {
+    const bool is_up = body_.step(i).op == "DequantizeLinear";
+    if (!is_up && body_.step(i).op != "QuantizeLinear") return false;
+    element_[i].conversion = is_up ? ElementStep::Conversion::kFromBytes : ElementStep::Conversion::kToBytes;
+    element_[i].is_signed = (is_up ? type(body_.step(i).inputs[0]) : body_.step_type(i)) == DType::kInt8;
+    return true;
+  }
+  DType type(ValueId v) const { return body_.type(v); }
+
+  // Several steps as one that reads `operands`.
+  void join(uint32_t members, size_t last, std::vector<ValueId> operands) {
+    for (size_t i = 0; i < steps_; ++i) {
+      if (!((members >> i) & 1u)) continue;
+      inputs_of_[i].clear();
+      is_element_[i] = false;
+      is_needless_[i] = i != last;
+    }
+    inputs_of_[last] = std::move(operands);
   }
 
   // The last step of the unit that each step belongs to. An element-wise step belongs to the only unit that reads it,
@@ -120,13 +145,14 @@ class Builder {
     size_t in_place = steps_ - 1;
     tiling_->places.push_back({Memory::kResult, result_index(in_place), 0});
     for (size_t i = steps_ - 1; i-- > 0;) {
-      if (root_[i] != i) continue;
-      if (shape(i) == shape(steps_ - 1) && can_overwrite(in_place, i)) {
+      if (root_[i] != i || is_view(i)) continue;
+      const size_t size = size_of(body_.step_type(i));
+      if (shape(i) == shape(steps_ - 1) && size == size_of(body_.step_type(steps_ - 1)) && can_overwrite(in_place, i)) {
         tiling_->places.push_back({Memory::kResult, result_index(i), 0});
         in_place = i;
       } else {
         tiling_->places.push_back({Memory::kWorkspace, result_index(i), tiling_->workspace_bytes});
-        tiling_->workspace_bytes += round_up(static_cast<size_t>(count_of(shape(i))) * sizeof(float));
+        tiling_->workspace_bytes += round_up(static_cast<size_t>(count_of(shape(i))) * size);
       }
     }
   }
@@ -152,14 +178,14 @@ class Builder {
     for (size_t i = 0; i <= root; ++i) {
       if (root_[i] != root) continue;
       for (ValueId v : inputs_of_[i])
-        if (is_outside(v, root)) program->add_operand(table_index(v), shapes_[v]);
+        if (is_outside(v, root)) program->add_operand(table_index(v), shapes_[v], size_of(type(v)));
     }
     for (size_t i = 0; i <= root; ++i) {
       if (root_[i] != root) continue;
       int in[kMaxStepInputs], count = 0;
       for (ValueId v : inputs_of_[i])
         in[count++] = v == kNoValue         ? -1
-                      : is_outside(v, root) ? program->add_operand(table_index(v), shapes_[v])
+                      : is_outside(v, root) ? program->add_operand(table_index(v), shapes_[v], size_of(type(v)))
                                             : numbers[step_of(v)];
       numbers[i] = program->add_step(element_[i], in, count);
     }
@@ -191,9 +217,25 @@ class Builder {
     append_unit(std::move(unit), "vector:norm");
   }
 
+  void add_alias(size_t step) {
+    FusedUnit unit;
+    unit.result = result_index(step);
+    unit.what = Alias{table_index(body_.step(step).inputs[0])};
+    append_unit(std::move(unit), "view");
+  }
+
+  void add_attention() {
+    KernelCall call;
+    InnerTiling inner;
+    inner.tiling = attention_.tiling;
+    uint32_t* next = call.operands;
+    for (ValueId v : attention_.operands) *next++ = table_index(v);
+    add_call(call, std::move(inner), attention_.last, attention_.operands.size());
+  }
+
   void add_kernel(size_t step) {
-    const StepOperands in(body_, step, shapes_);
-    const DType type = DType::kFloat32;
+    const StepOperands in(ctx_, body_, step, shapes_);
+    const DType type = body_.step_type(step);
     KernelCall call;
     InnerTiling inner;
     uint64_t constants = 0;
@@ -208,12 +250,17 @@ class Builder {
     const TilingContext ctx(body_.step(step), in.types, in.shapes, in.hosts, in.count, &type, &shape(step), 1,
                             constants, ctx_.options());
     inner.tiling = tile(ctx);
+    add_call(call, std::move(inner), step, static_cast<size_t>(in.count));
+  }
+
+  // A call whose inputs are set.
+  void add_call(KernelCall call, InnerTiling inner, size_t step, size_t inputs) {
     call.task.launch = inner.tiling->launch;
     call.task.tiling = inner.tiling.get();
-    call.task.input_count = static_cast<uint16_t>(in.count);
+    call.task.input_count = static_cast<uint16_t>(inputs);
     call.task.output_count = 1;
-    call.operands[in.count] = result_index(step);
-    add_memory(&inner, call.operands + in.count + 1);
+    call.operands[inputs] = result_index(step);
+    add_memory(&inner, call.operands + inputs + 1);
     FusedUnit unit;
     unit.result = result_index(step);
     unit.what = call;
@@ -222,11 +269,15 @@ class Builder {
   }
 
   std::shared_ptr<const Tiling> tile(const TilingContext& inner) const {
-    const std::vector<DType> types{DType::kFloat32};
+    std::vector<DType> types;
+    for (int i = 0; i < inner.input_count(); ++i)
+      types.push_back(inner.has_input(i) ? inner.dtype(i) : DType::kUndefined);
     try {
-      const Kernel* kernel = cpu_kernels().find(inner.node().op, types, DType::kFloat32);
+      const Kernel* kernel = cpu_kernels().find(inner.node().op, types, inner.output_dtype(0));
       if (!kernel) ctx_.unsupported("no kernel for " + inner.node().op + "; compile with fuse=False");
-      return kernel->tiling(inner);
+      std::shared_ptr<const Tiling> tiling = kernel->tiling(inner);
+      ctx_.note_threads(inner.threads_used());
+      return tiling;
     } catch (const UnsupportedError& e) {
       ctx_.unsupported(e.what());
     } catch (const GraphError& e) {
@@ -264,6 +315,7 @@ class Builder {
   const std::shared_ptr<FusedTiling> tiling_;
   Shape shapes_[kMaxFusedInputs + kMaxFusedSteps];
   std::vector<FoundNorm> norms_;
+  FoundAttention attention_;
   std::vector<ValueId> inputs_of_[kMaxFusedSteps];
   ElementStep element_[kMaxFusedSteps];
   bool is_element_[kMaxFusedSteps] = {}, is_needless_[kMaxFusedSteps] = {};
@@ -271,7 +323,12 @@ class Builder {
   size_t inner_workspace_ = 0;
 };
 
-std::shared_ptr<const Tiling> tile_fused(const TilingContext& ctx) { return Builder(ctx).build(); }
+std::shared_ptr<const Tiling> build_units(const TilingContext& ctx) { return Builder(ctx).build(); }
+
+std::shared_ptr<const Tiling> tile_fused(const TilingContext& ctx) {
+  if (auto t = try_lookup(ctx, build_units)) return t;
+  return build_units(ctx);
+}
 
 }  // namespace
 }  // namespace asc::cpu
@@ -279,7 +336,7 @@ std::shared_ptr<const Tiling> tile_fused(const TilingContext& ctx) { return Buil
 namespace asc {
 
 void register_fused_kernels(KernelRegistry& registry) {
-  registry.add(fused_op().name, DType::kFloat32, cpu::tile_fused);
+  registry.add(fused_op().name, kAnyType, cpu::tile_fused);  // its first input may be a host value
 }
 
 }  // namespace asc

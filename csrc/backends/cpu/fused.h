@@ -7,6 +7,7 @@
 #include <variant>
 #include <vector>
 
+#include "backends/cpu/attention.h"
 #include "backends/cpu/element_program.h"
 #include "backends/cpu/fused_norm.h"
 #include "kernel/kernel.h"
@@ -18,15 +19,22 @@ namespace asc::cpu {
 // entry per unit.
 constexpr size_t kMaxFusedTable = 1 + kMaxFusedInputs + 3 * kMaxFusedSteps;
 
-// A step with a kernel of its own.
+// A step with a kernel of its own, or an attention.
 struct KernelCall {
-  Task task;                                                    // its node is unknown
-  uint32_t operands[kMaxStepInputs + 1 + kExtraOperands] = {};  // inputs, result, workspace, packed, extent
+  static constexpr size_t kMaxInputs = kMaxAttentionInputs;
+  static_assert(kMaxInputs >= kMaxStepInputs);
+  Task task;                                                // its node is unknown
+  uint32_t operands[kMaxInputs + 1 + kExtraOperands] = {};  // inputs, result, workspace, packed, extent
+};
+
+// A view: the same memory under another name.
+struct Alias {
+  uint32_t from = 0;
 };
 
 struct FusedUnit {
   uint32_t result = 0;
-  std::variant<StepRow, KernelCall, NormRows, std::unique_ptr<ElementProgram>> what;
+  std::variant<StepRow, KernelCall, NormRows, Alias, std::unique_ptr<ElementProgram>> what;
 };
 
 // The tiling behind a KernelCall, and which inputs of the node it may pack.
@@ -50,6 +58,11 @@ struct FusedTiling : Tiling {
 
   size_t bytes() const override;
 };
+
+// Where the node is a function of one byte: a table of its 256 values, made once when the node is packed; null
+// elsewhere. `build` makes the tiling that computes the table.
+std::shared_ptr<const Tiling> try_lookup(const TilingContext& ctx,
+                                         std::shared_ptr<const Tiling> (*build)(const TilingContext& ctx));
 
 // Sets launch and pack, when all units are there.
 void finish_fused(FusedTiling* tiling);

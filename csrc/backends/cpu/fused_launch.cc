@@ -7,11 +7,11 @@ namespace {
 char* at(void* base, size_t offset) { return static_cast<char*>(base) + offset; }
 
 template <typename Entry>
-void run_plain(const FusedUnit& u, const Entry& entry, float* result) {
+void run_plain(const FusedUnit& u, const Entry& entry, void* result) {
   if (const auto* row = std::get_if<StepRow>(&u.what))
-    row->run(entry, result);
+    row->run(entry, static_cast<float*>(result));
   else if (const auto* norm = std::get_if<NormRows>(&u.what))
-    norm->run(entry, result);
+    norm->run(entry, static_cast<float*>(result));
   else
     (*std::get_if<std::unique_ptr<ElementProgram>>(&u.what))->run(entry, result);
 }
@@ -27,8 +27,10 @@ Status launch_units(const Task& task, void* const* slots, Worker& worker) {
     if (const auto* call = std::get_if<KernelCall>(&u.what)) {
       const Status status = call->task.launch(call->task, table, worker);
       if (__builtin_expect(status != Status::kOk, 0)) return status;
+    } else if (const auto* alias = std::get_if<Alias>(&u.what)) {
+      table[u.result] = table[alias->from];
     } else {
-      run_plain(u, [&](uint32_t i) { return table[i]; }, static_cast<float*>(table[u.result]));
+      run_plain(u, [&](uint32_t i) { return table[i]; }, table[u.result]);
     }
   }
   return Status::kOk;
@@ -37,7 +39,7 @@ Status launch_units(const Task& task, void* const* slots, Worker& worker) {
 // A single unit without a kernel of its own needs no table.
 Status launch_unit(const Task& task, void* const* slots, Worker&) {
   const FusedUnit& u = static_cast<const FusedTiling*>(task.tiling)->units[0];
-  run_plain(u, [&](uint32_t i) { return i ? slots[task.operands[i - 1]] : nullptr; }, task.output<float>(slots, 0));
+  run_plain(u, [&](uint32_t i) { return i ? slots[task.operands[i - 1]] : nullptr; }, task.output<void>(slots, 0));
   return Status::kOk;
 }
 

@@ -16,7 +16,8 @@ void rotate_rows(const float* x, float* y, size_t n, float width, float) {
 
 class Matcher {
  public:
-  Matcher(const FusedBody& body, const Shape* shapes, int64_t tile) : body_(body), shapes_(shapes), tile_(tile) {}
+  Matcher(const ShapeContext& ctx, const FusedBody& body, const Shape* shapes, int64_t tile)
+      : ctx_(ctx), body_(body), shapes_(shapes), tile_(tile) {}
 
   bool match(size_t concat, FoundRotation* found) const {
     const Node& join = body_.step(concat);
@@ -60,15 +61,16 @@ class Matcher {
     half[half.rank() - 1] /= 2;
     const std::vector<ValueId>& in = step(slice).inputs;
     if (shapes_[slice] != half || in.size() < 4 || in[3] == kNoValue) return false;
-    const std::vector<int64_t> starts = int_values(*body_.value(in[1]).constant);
-    const std::vector<int64_t> axes = int_values(*body_.value(in[3]).constant);
+    const std::vector<int64_t> starts = int_values(*body_.host(ctx_, in[1]));
+    const std::vector<int64_t> axes = int_values(*body_.host(ctx_, in[3]));
     if (starts.size() != 1 || axes.size() != 1) return false;
-    if (in.size() > 4 && in[4] != kNoValue && int_values(*body_.value(in[4]).constant) != std::vector<int64_t>{1})
+    if (in.size() > 4 && in[4] != kNoValue && int_values(*body_.host(ctx_, in[4])) != std::vector<int64_t>{1})
       return false;
     const int64_t width = x[x.rank() - 1];
     return (axes[0] == -1 || axes[0] == x.rank() - 1) && (starts[0] == start || starts[0] == start - width);
   }
 
+  const ShapeContext& ctx_;
   const FusedBody& body_;
   const Shape* shapes_;
   const int64_t tile_;
@@ -76,9 +78,10 @@ class Matcher {
 
 }  // namespace
 
-std::vector<FoundRotation> find_rotations(const FusedBody& body, const Shape* shapes, int64_t tile) {
+std::vector<FoundRotation> find_rotations(const ShapeContext& ctx, const FusedBody& body, const Shape* shapes,
+                                          int64_t tile) {
   std::vector<FoundRotation> rotations;
-  const Matcher matcher(body, shapes, tile);
+  const Matcher matcher(ctx, body, shapes, tile);
   for (size_t i = 0; i < body.step_count(); ++i) {
     FoundRotation r;
     if (matcher.match(i, &r)) rotations.push_back(r);

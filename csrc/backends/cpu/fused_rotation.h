@@ -18,6 +18,7 @@ struct FoundRotation {
 };
 
 // `shapes` of all values of the body. Only rotations of the node's inputs, in rows that divide `tile` elements.
-std::vector<FoundRotation> find_rotations(const FusedBody& body, const Shape* shapes, int64_t tile);
+std::vector<FoundRotation> find_rotations(const ShapeContext& ctx, const FusedBody& body, const Shape* shapes,
+                                          int64_t tile);
 
 }  // namespace asc::cpu

@@ -2,13 +2,41 @@
 
 #include <algorithm>
 
+#include "backends/cpu/transpose_4x4.h"
 #include "base/hash.h"
 
 namespace asc::cpu {
+namespace {
 
-void pack_panels(const float* b, int64_t row_stride, int64_t column_stride, int64_t k, int64_t n, float* to) {
-  for (int64_t begin = 0; begin < n; begin += kPanelColumns) {
-    const int64_t end = std::min(begin + kPanelColumns, n);
+// A panel of a matrix whose columns are contiguous, in squares of a cache line: strides of powers of two then evict
+// nothing that is still to be used.
+void pack_columns(const float* b, int64_t column_stride, int64_t k, int64_t width, float* to) {
+  constexpr int64_t kBytes = sizeof(float), kSquare = 16;
+  const int64_t whole_k = k & ~int64_t{3}, whole_width = width & ~int64_t{3};
+  for (int64_t j0 = 0; j0 < whole_width; j0 += kSquare)
+    for (int64_t p0 = 0; p0 < whole_k; p0 += kSquare)
+      for (int64_t p = p0; p < std::min(p0 + kSquare, whole_k); p += 4)
+        for (int64_t j = j0; j < std::min(j0 + kSquare, whole_width); j += 4)
+          transpose_4x4(reinterpret_cast<const char*>(b + j * column_stride + p), column_stride * kBytes,
+                        reinterpret_cast<char*>(to + p * width + j), width * kBytes);
+  for (int64_t j = 0; j < width; ++j)
+    for (int64_t p = j < whole_width ? whole_k : 0; p < k; ++p) to[p * width + j] = b[j * column_stride + p];
+}
+
+}  // namespace
+
+void pack_panels(const float* b, int64_t row_stride, int64_t column_stride, int64_t k, int64_t n, float* to,
+                 int64_t panel) {
+  if (row_stride == 1) {
+    for (int64_t begin = 0; begin < n; begin += panel) {
+      const int64_t width = std::min(panel, n - begin);
+      pack_columns(b + begin * column_stride, column_stride, k, width, to);
+      to += k * width;
+    }
+    return;
+  }
+  for (int64_t begin = 0; begin < n; begin += panel) {
+    const int64_t end = std::min(begin + panel, n);
     for (int64_t p = 0; p < k; ++p)
       for (int64_t j = begin; j < end; ++j) *to++ = b[p * row_stride + j * column_stride];
   }

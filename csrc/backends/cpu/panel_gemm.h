@@ -10,8 +10,10 @@ namespace asc::cpu {
 
 constexpr int64_t kPanelColumns = 64;
 
-// Packs b[k, n] into k * n elements; b(p, j) = b[p * row_stride + j * column_stride].
-void pack_panels(const float* b, int64_t row_stride, int64_t column_stride, int64_t k, int64_t n, float* to);
+// Packs b[k, n] into k * n elements; b(p, j) = b[p * row_stride + j * column_stride]. Panels of n columns are a plain
+// matrix.
+void pack_panels(const float* b, int64_t row_stride, int64_t column_stride, int64_t k, int64_t n, float* to,
+                 int64_t panel = kPanelColumns);
 
 // c = alpha * a·b + beta * add as SmallGemm::rows, where args.b is packed; args.ldb is not read.
 void multiply_panels(const SmallGemmArgs& args);

@@ -41,8 +41,12 @@ PlainWindow pad_axes(const Shape& x, const WindowGeometry& g) {
 }  // namespace
 
 PlainWindow make_plain_window(const TilingContext& ctx, const int64_t* kernel, bool is_pooling) {
+  return make_window_over(ctx, ctx.input(0), kernel, is_pooling);
+}
+
+PlainWindow make_window_over(const TilingContext& ctx, const Shape& x, const int64_t* kernel, bool is_pooling) {
   check_axes(ctx);
-  return pad_axes(ctx.input(0), window_geometry(ctx, ctx.input(0), kernel, is_pooling));
+  return pad_axes(x, window_geometry(ctx, x, kernel, is_pooling));
 }
 
 PlainWindow make_spreading_window(const TilingContext& ctx, const int64_t* kernel) {

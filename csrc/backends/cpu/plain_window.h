@@ -28,6 +28,8 @@ struct PlainWindow {
 // From the attributes of the node; `kernel` has one entry per spatial axis of input 0. Throws UnsupportedError for more
 // than three spatial axes.
 PlainWindow make_plain_window(const TilingContext& ctx, const int64_t* kernel, bool is_pooling);
+// The same over `x`, [batch, channels, spatial...], whatever the layout of input 0.
+PlainWindow make_window_over(const TilingContext& ctx, const Shape& x, const int64_t* kernel, bool is_pooling);
 
 // The windows of ConvTranspose, seen from its output: `input` is the output of the node, `output` its input 0.
 PlainWindow make_spreading_window(const TilingContext& ctx, const int64_t* kernel);

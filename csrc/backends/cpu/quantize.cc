@@ -187,6 +187,11 @@ std::shared_ptr<const Tiling> tile_dynamic_quantize(const TilingContext& ctx) {
 
 }  // namespace
 
+int32_t zero_at(const void* zero, DType type) {
+  if (!zero) return 0;
+  return type == DType::kInt8 ? int32_t{*static_cast<const int8_t*>(zero)} : *static_cast<const uint8_t*>(zero);
+}
+
 ByteScale quantize_bytes(const float* x, int64_t n, uint8_t* y) {
   const ByteScale q = find_byte_scale(x, n);
   quantize_run(x, &q.scale, static_cast<float>(q.zero), y, n);
@@ -200,6 +205,9 @@ void register_quantize_kernels(KernelRegistry& registry) {
   registry.add("DequantizeLinear", kIntegers, cpu::tile_dequantize);
   registry.add("DynamicQuantizeLinear", DType::kFloat32, cpu::tile_dynamic_quantize);
   cpu::register_matmul_integer(registry);
+  cpu::register_byte_pool(registry);
+  cpu::register_quantized_conv(registry);
+  cpu::register_quantized_matmul(registry);
   cpu::register_quantized_lstm(registry);
 }
 

@@ -74,9 +74,27 @@ struct VecTable {
   // y = x / sqrt(mean(x^2) + epsilon) * scale; scale may be null.
   void (*rms_norm_rows)(const float* x, const float* scale, float* y, size_t rows, size_t n, float epsilon);
 
+  // --- bytes ---------------------------------------------------------------------------------------------------
+  using BinaryBytes = void (*)(const uint8_t* a, const uint8_t* b, uint8_t* y, size_t n);
+  BinaryBytes max_bytes, max_signed_bytes;
+  void (*add_bytes)(const uint8_t* x, uint8_t flip, int32_t* sums, size_t n);  // sums += x ^ flip
+
+  // Column by column, the sum of bytes times weights: row k of the weights has n elements and lies behind row k - 1.
+  struct Taps {
+    const uint8_t* const* rows;
+    size_t count;
+    uint8_t flip;  // of the bytes
+    const int16_t* weights;
+    const int32_t* start;  // what the sums begin with
+    const float *scales, *add;
+  };
+  void (*scale_taps)(const Taps& taps, float* y, size_t n);  // y = sums * scales + add
+
   // --- conversions, rounding to nearest even -------------------------------------------------------------------
   // y = the low bytes of x / scale, rounded, plus zero, within [low, low + 255]; NaN gives low. Whole zero and low.
   void (*quantize_bytes)(const float* x, uint8_t* y, size_t n, float scale, float zero, float low);
+  // Signed bytes are read as x ^ 128, those of a `flip` of 0 as they are; the zero point is of what is read.
+  void (*dequantize_bytes)(const uint8_t* x, uint8_t flip, float* y, size_t n, float scale, int32_t zero);
   void (*float16_to_float32)(const uint16_t* x, float* y, size_t n);
   void (*float32_to_float16)(const float* x, uint16_t* y, size_t n);
   void (*bfloat16_to_float32)(const uint16_t* x, float* y, size_t n);

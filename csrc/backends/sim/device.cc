@@ -53,7 +53,7 @@ class SimDevice final : public HostDevice {
 
   const KernelRegistry& kernels() const override { return sim_kernels(); }
   const DeviceOptions& options() const override { return options_; }
-  std::unique_ptr<Stream> create_stream() override { return std::make_unique<SimStream>(costs_); }
+  std::unique_ptr<Stream> create_stream(uint32_t) override { return std::make_unique<SimStream>(costs_); }
 
  private:
   const SimCosts costs_;

@@ -47,7 +47,7 @@ void SimStream::launch(const Task& task, void* const* slots, Event* event, uint3
   if (executor_.execute({{&task, 1}, slots, event, sequence, 0}) == 1 && is_recorded) clock_.launch(entry);
 }
 
-void SimStream::submit(const TaskChain& chain, void* const* slots, Event* event, uint32_t sequence) {
+void SimStream::submit(const TaskChain& chain, void* const* slots, Event* event, uint32_t sequence, uint32_t) {
   const auto& loaded = static_cast<const VectorChain&>(chain);
   if (!loaded.is_loaded()) throw DeviceError("[stream.submit] the chain is not loaded; call load() first");
   const bool is_recorded = begin(event);

@@ -27,9 +27,12 @@ class SimStream final : public Stream {
   explicit SimStream(const SimCosts& costs);
 
   void launch(const Task& task, void* const* slots, Event* event, uint32_t sequence) override;
-  void submit(const TaskChain& chain, void* const* slots, Event* event, uint32_t sequence) override;
+  void submit(const TaskChain& chain, void* const* slots, Event* event, uint32_t sequence, uint32_t round) override;
   void copy(void* to, const void* from, size_t bytes, Event* event) override;
   void record(Event* event) override;
+  // No stream waits for another where there is only one.
+  void record(Point& point, uint32_t round, Event*) override { point.record(round, 0); }
+  void wait(const Point& point, uint32_t round, Event*) override { point.wait(round); }
   bool query() const override;
   void synchronize() override;
   bool begin_inline() override { return false; }

@@ -1,0 +1,215 @@
+// Convolutions, products and pooling between DequantizeLinear and QuantizeLinear become nodes that work on bytes
+// (ops/quantized.h). Those with spatial axes want channels last: they stand between transpositions, most of which meet
+// their inverse in transposes.cc.
+#include "plan/quantized_nodes.h"
+
+namespace asc {
+namespace {
+
+class ByteComputer {
+ public:
+  explicit ByteComputer(LevelBuilder& b) : b_(b), users_(b.values.size()), producer_(b.values.size(), -1) {
+    for (size_t i = 0; i < b.nodes.size(); ++i)
+      for (ValueId v : b.nodes[i].node.inputs)
+        if (v != kNoValue) users_[v].push_back(static_cast<int>(i));
+    for (ValueId v : b.outputs) users_[v].insert(users_[v].end(), 2, -1);
+  }
+
+  void run() {
+    nodes_ = std::move(b_.nodes);
+    b_.nodes.clear();
+    taken_.resize(nodes_.size(), false);
+    for (size_t i = 0; i < nodes_.size(); ++i) {
+      if (taken_[i]) continue;
+      if (!try_product(i) && !try_average(i) && !try_on_bytes(nodes_[i])) emit(nodes_[i]);
+    }
+  }
+
+ private:
+  void emit(PlanNode p) {
+    producer_.resize(b_.values.size(), -1);
+    last_rank_.resize(b_.values.size(), 0);
+    const std::string& op = p.node.op;
+    const bool passes_on =
+        is_element_wise(op) || is_conversion(op) || op == "Concat" || op == "Split" || op == "Identity";
+    for (ValueId v : p.node.inputs)
+      if (passes_on && v != kNoValue && last_rank_[v])
+        for (ValueId out : p.node.outputs)
+          if (out != kNoValue) last_rank_[out] = std::max(last_rank_[out], last_rank_[v]);
+    for (ValueId v : p.node.outputs)
+      if (v != kNoValue) producer_[v] = static_cast<int>(b_.nodes.size());
+    b_.nodes.push_back(std::move(p));
+  }
+
+  const Node* producer(ValueId v) const {
+    return v != kNoValue && static_cast<size_t>(v) < producer_.size() && producer_[v] >= 0
+               ? &b_.nodes[static_cast<size_t>(producer_[v])].node
+               : nullptr;
+  }
+
+  // The DequantizeLinear that gave v, folded ones included.
+  const Node* dequantizer(ValueId v) const {
+    if (const auto folded = b_.dequantized.find(v); folded != b_.dequantized.end()) return &folded->second;
+    const Node* p = producer(v);
+    return p && p->op == "DequantizeLinear" ? p : nullptr;
+  }
+
+  // The only reader of v, where it is of that operator; -1: none.
+  int only_user(ValueId v, const char* op) const {
+    if (users_[v].size() != 1 || users_[v][0] < 0) return -1;
+    const int user = users_[v][0];
+    return nodes_[static_cast<size_t>(user)].node.op == op && !taken_[static_cast<size_t>(user)] ? user : -1;
+  }
+
+  // --- products ------------------------------------------------------------------------------------------------------
+
+  bool try_product(size_t i) {
+    const Node& n = nodes_[i].node;
+    if (n.op != "Conv" && n.op != "MatMul" && n.op != "Gemm") return false;
+    QuantizedNode q(b_, n);
+    const Node *x = dequantizer(n.inputs[0]), *w = dequantizer(n.inputs[1]);
+    if (!x || !w || !q.set_operands(*x, *w) || !q.set_bias(input_of(n, 2))) return false;
+    taken_[i] = true;
+    add_end(n.outputs[0], q);
+    if (n.op != "Conv") {
+      emit(q.make_matmul());
+      return true;
+    }
+    const int rank = q.rank();
+    emit_between(rank, q.make_conv(), x->inputs[0]);
+    return true;
+  }
+
+  // What follows a product: bounds, and rounding.
+  void add_end(ValueId v, QuantizedNode& q) {
+    for (const char* op : {"Relu", "Clip"}) {
+      const int user = only_user(v, op);
+      if (user < 0 || !q.add_bounds(nodes_[static_cast<size_t>(user)].node)) continue;
+      taken_[static_cast<size_t>(user)] = true;
+      v = nodes_[static_cast<size_t>(user)].node.outputs[0];
+      break;
+    }
+    const int user = only_user(v, "QuantizeLinear");
+    if (user >= 0 && q.add_rounding(nodes_[static_cast<size_t>(user)].node)) taken_[static_cast<size_t>(user)] = true;
+  }
+
+  // --- transpositions ------------------------------------------------------------------------------------------------
+
+  // `p` reads x with channels last; its result has them last, and what it stands for has them first.
+  void emit_between(int rank, PlanNode p, ValueId x) {
+    const ValueId out = p.node.outputs[0];
+    const ValueId last_x = add_value(b_, b_.values[x].name + "_last", b_.values[x].type.dtype, kNoValue);
+    const ValueId last_y = add_value(b_, b_.values[out].name + "_last", b_.values[out].type.dtype, kNoValue);
+    wrap_parts(p, rank, x, last_x, out, last_y);
+    p.node.inputs[0] = last_x;
+    p.node.outputs[0] = last_y;
+    emit(make_transpose(x, last_x, to_last(rank)));
+    emit(std::move(p));
+    emit(make_transpose(last_y, out, to_first(rank)));
+    last_rank_.resize(b_.values.size(), 0);
+    last_rank_[out] = rank;
+  }
+
+  // The parts keep channels first: a saved file can be run operator by operator.
+  void wrap_parts(PlanNode& p, int rank, ValueId x, ValueId last_x, ValueId out, ValueId last_y) {
+    if (p.parts.empty()) return;
+    const ValueId first_x = add_value(b_, b_.values[x].name + "_first", b_.values[x].type.dtype, x);
+    const ValueId first_y = add_value(b_, b_.values[out].name + "_first", b_.values[out].type.dtype, out);
+    for (Node& part : p.parts) {
+      for (ValueId& v : part.inputs)
+        if (v == x) v = first_x;
+      for (ValueId& v : part.outputs)
+        if (v == out) v = first_y;
+    }
+    p.parts.insert(p.parts.begin(), make_transpose(last_x, first_x, to_first(rank)).node);
+    p.parts.push_back(make_transpose(first_y, last_y, to_last(rank)).node);
+  }
+
+  PlanNode make_transpose(ValueId from, ValueId to, std::vector<int64_t> perm) {
+    PlanNode p =
+        make_node(b_, *OpRegistry::instance().find("Transpose"), "transpose_to_" + b_.values[to].name, {from}, to);
+    p.node.attributes.set("perm", std::move(perm));
+    return p;
+  }
+  static std::vector<int64_t> to_last(int rank) {
+    std::vector<int64_t> perm = {0};
+    for (int i = 2; i < rank; ++i) perm.push_back(i);
+    perm.push_back(1);
+    return perm;
+  }
+  static std::vector<int64_t> to_first(int rank) {
+    std::vector<int64_t> perm = {0, rank - 1};
+    for (int i = 1; i + 1 < rank; ++i) perm.push_back(i);
+    return perm;
+  }
+
+  // --- pooling and resizing ------------------------------------------------------------------------------------------
+
+  int rank_of(ValueId v) const {
+    if (static_cast<size_t>(v) < last_rank_.size() && last_rank_[v]) return last_rank_[v];
+    if (b_.static_shapes[v]) return b_.static_shapes[v]->rank();
+    return b_.values[v].type.has_rank ? static_cast<int>(b_.values[v].type.dims.size()) : 0;
+  }
+
+  // Averages, where what they read lies with channels last.
+  bool try_average(size_t i) {
+    const Node& n = nodes_[i].node;
+    const bool is_window = n.op == "AveragePool";
+    if (!is_window && !is_global_average(n)) return false;
+    const Node* x = dequantizer(n.inputs[0]);
+    const int user = only_user(n.outputs[0], "QuantizeLinear");
+    if (!x || user < 0 || b_.values[x->inputs[0]].constant) return false;
+    const ValueId bytes = x->inputs[0];
+    const Node& round = nodes_[static_cast<size_t>(user)].node;
+    const std::optional<ByteScale> from = scale_of(b_, *x), to = scale_of(b_, round);
+    const int rank = is_window ? static_cast<int>(n.attributes.get_ints("kernel_shape").size()) + 2 : rank_of(bytes);
+    if (!from || !to || from->type != to->type || rank < 3 || rank > 5) return false;
+    taken_[i] = taken_[static_cast<size_t>(user)] = true;
+    emit_between(rank, make_average(b_, n, *x, round, is_window ? "average" : "global"), bytes);
+    return true;
+  }
+
+  // A mean over all spatial axes that keeps them is one, too.
+  bool is_global_average(const Node& n) const {
+    if (n.op == "GlobalAveragePool") return true;
+    const HostTensor* axes = n.op == "ReduceMean" ? constant_of(b_, input_of(n, 1)) : nullptr;
+    if (!axes || n.attributes.get_int("keepdims", 1) != 1) return false;
+    const std::vector<int64_t> list = int_values(*axes);
+    const auto rank = static_cast<int64_t>(list.size()) + 2;
+    if (rank != rank_of(n.inputs[0])) return false;
+    std::vector<bool> is_axis(static_cast<size_t>(rank), false);
+    for (int64_t a : list)
+      if (a >= -rank && a < rank) is_axis[static_cast<size_t>(a < 0 ? a + rank : a)] = true;
+    return std::count(is_axis.begin() + 2, is_axis.end(), true) == rank - 2;
+  }
+
+  // MaxPool and Resize of bytes that lie with channels last.
+  bool try_on_bytes(PlanNode& p) {
+    const ValueId x = p.node.inputs.empty() ? kNoValue : p.node.inputs[0];
+    if (x == kNoValue || p.node.outputs.size() != 1 || !is_byte(b_.values[x].type.dtype)) return false;
+    if (static_cast<size_t>(x) >= last_rank_.size() || !last_rank_[x]) return false;
+    if (p.node.op == "MaxPool") {
+      const int rank = static_cast<int>(p.node.attributes.get_ints("kernel_shape").size()) + 2;
+      if (rank < 3 || rank > 5 || p.node.attributes.get_int("storage_order", 0) != 0) return false;
+      emit_between(rank, make_max_pool(b_, p), x);
+      return true;
+    }
+    const int rank = p.node.op == "Resize" ? turn_resize(b_, p) : 0;
+    if (rank < 3) return false;
+    emit_between(rank, p, x);
+    return true;
+  }
+
+  LevelBuilder& b_;
+  std::vector<PlanNode> nodes_;          // as they were
+  std::vector<bool> taken_;              // of them: part of a node made before
+  std::vector<std::vector<int>> users_;  // by value: of them; -1: a result
+  std::vector<int> producer_;            // by value: node made, or -1
+  std::vector<int> last_rank_;           // by value: the rank of what is made from values with channels last, or 0
+};
+
+}  // namespace
+
+void compute_on_bytes(LevelBuilder& b) { ByteComputer(b).run(); }
+
+}  // namespace asc

@@ -1,0 +1,244 @@
+#include "plan/quantized_nodes.h"
+
+#include <cmath>
+
+namespace asc {
+namespace {
+
+// The bounds of Relu or Clip; false where they are not constant numbers.
+bool read_bounds(const LevelBuilder& b, const Node& n, float* low, float* high) {
+  if (n.op == "Relu") {
+    *low = 0;
+    return true;
+  }
+  float* const to[] = {low, high};
+  for (size_t i : {1, 2}) {
+    if (input_of(n, i) == kNoValue) continue;
+    const HostTensor* c = constant_of(b, n.inputs[i]);
+    if (!c || c->dtype != DType::kFloat32 || c->shape.num_elements() != 1 || std::isnan(*c->as<float>())) return false;
+    *to[i - 1] = *c->as<float>();
+  }
+  return *low <= *high;
+}
+
+bool is_zero(const std::vector<int32_t>& list) {
+  return std::all_of(list.begin(), list.end(), [](int32_t z) { return z == 0; });
+}
+
+}  // namespace
+
+bool QuantizedNode::set_operands(const Node& x, const Node& w) {
+  const std::optional<ByteScale> scale = scale_of(b_, x);
+  if (!scale || b_.values[x.inputs[0]].constant) return false;
+  x_node_ = x;
+  x_ = *scale;
+  return set_weight(w);
+}
+
+bool QuantizedNode::set_weight(const Node& w) {
+  w_node_ = w;
+  const HostTensor *constant = constant_of(b_, w.inputs[0]), *scale = constant_of(b_, input_of(w, 1)),
+                   *zero = constant_of(b_, input_of(w, 2));
+  is_constant_ = constant != nullptr;
+  if (!is_byte(b_.values[w.inputs[0]].type.dtype) || w.attributes.get_int("block_size", 0) != 0) return false;
+  if (!scale || scale->dtype != DType::kFloat32 || (input_of(w, 2) != kNoValue && !zero)) return false;
+  if (!is_constant_) {  // the product of two results
+    if (product_.op != "MatMul" || scale->shape.num_elements() != 1) return false;
+    return set_weight_scales(*scale, zero);
+  }
+  weight_rank_ = constant->shape.rank();
+  if (constant->shape.num_elements() == 0) return false;
+  if (product_.op == "Conv" ? weight_rank_ < 3 || weight_rank_ > 5 : weight_rank_ < 2) return false;
+  if (product_.op == "Gemm") {
+    if (product_.attributes.get_int("transA", 0) != 0 || weight_rank_ != 2) return false;
+    if (product_.attributes.get_float("alpha", 1) != 1 || product_.attributes.get_float("beta", 1) != 1) return false;
+  }
+  outputs_ = constant->shape[weight_axis()];
+  constexpr int64_t kMaxDepth = INT32_MAX / (255 * 255);  // products of which a sum fits 32 bits
+  if (constant->shape.num_elements() / outputs_ > kMaxDepth && product_.op != "MatMul") return false;
+  if (product_.op == "MatMul" && constant->shape[weight_rank_ - 2] > kMaxDepth) return false;
+  if (scale->shape.num_elements() != 1) {
+    const int64_t axis = w.attributes.get_int("axis", 1);
+    if (scale->shape.rank() != 1 || scale->shape[0] != outputs_) return false;
+    if ((axis < 0 ? axis + weight_rank_ : axis) != weight_axis()) return false;
+    if (product_.op == "MatMul" && weight_rank_ != 2) return false;
+  }
+  return set_weight_scales(*scale, zero);
+}
+
+// The axis of output channels or columns.
+int QuantizedNode::weight_axis() const {
+  if (product_.op == "Conv") return 0;
+  if (product_.op == "Gemm" && product_.attributes.get_int("transB", 0) != 0) return 0;
+  return weight_rank_ - 1;
+}
+
+bool QuantizedNode::set_weight_scales(const HostTensor& scale, const HostTensor* zero) {
+  for (int64_t i = 0; i < scale.shape.num_elements(); ++i) {
+    const float s = scale.as<float>()[i] * x_.scale;
+    if (!std::isfinite(s)) return false;
+    scales_.push_back(s);
+  }
+  for (int64_t i = 0; zero && i < zero->shape.num_elements(); ++i) zeros_.push_back(byte_at(*zero, i));
+  return !zero || zero->shape.num_elements() == scale.shape.num_elements();
+}
+
+bool QuantizedNode::set_bias(ValueId v) {
+  if (v == kNoValue) return true;
+  const HostTensor* c = constant_of(b_, v);
+  if (!c || c->dtype != DType::kFloat32 || c->shape.num_elements() != outputs_) return false;
+  if (c->shape.rank() == 0 || c->shape[c->shape.rank() - 1] != outputs_) return false;
+  bias_ = v;
+  return true;
+}
+
+bool QuantizedNode::add_bounds(const Node& n) {
+  if (!read_bounds(b_, n, &low_, &high_)) {
+    low_ = -std::numeric_limits<float>::infinity(), high_ = std::numeric_limits<float>::infinity();
+    return false;
+  }
+  end_.push_back(n);
+  output_ = n.outputs[0];
+  return true;
+}
+
+// Bounds that rounding has anyway are dropped.
+bool QuantizedNode::add_rounding(const Node& n) {
+  y_ = scale_of(b_, n);
+  if (!y_) return false;
+  const double lowest = y_->type == DType::kInt8 ? -128 : 0;
+  if (std::nearbyint(low_ / y_->scale) + y_->zero <= lowest) low_ = -std::numeric_limits<float>::infinity();
+  if (std::nearbyint(high_ / y_->scale) + y_->zero >= lowest + 255) high_ = std::numeric_limits<float>::infinity();
+  end_.push_back(n);
+  output_ = n.outputs[0];
+  return true;
+}
+
+// The zero point of element i of the constant w.
+int32_t QuantizedNode::zero_of(const HostTensor& w, int64_t i) const {
+  if (zeros_.size() < 2) return zeros_.empty() ? 0 : zeros_[0];
+  const int64_t behind = w.shape.span_of(weight_axis() + 1, w.shape.rank());
+  return zeros_[static_cast<size_t>(i / behind % outputs_)];
+}
+
+// Signed and without zero points where that is possible; with the columns last for products.
+ValueId QuantizedNode::make_weight() {
+  const ValueId v = w_node_.inputs[0];
+  if (!is_constant_) return v;
+  const HostTensor& w = *b_.values[v].constant;
+  const int64_t count = w.shape.num_elements();
+  const bool turns = product_.op == "Gemm" && weight_axis() == 0;
+  bool is_signed = true;
+  for (int64_t i = 0; i < count && is_signed; ++i) {
+    const int32_t value = byte_at(w, i) - zero_of(w, i);
+    is_signed = value >= -128 && value <= 127;
+  }
+  const bool shifts = is_signed && (w.dtype != DType::kInt8 || !is_zero(zeros_));
+  if (!turns && !shifts) return v;
+  const int64_t columns = turns ? w.shape[0] : 1, rows = count / columns;
+  HostTensor to = HostTensor::allocate(shifts ? DType::kInt8 : w.dtype, turns ? Shape{rows, columns} : w.shape);
+  auto* bytes = static_cast<uint8_t*>(to.mutable_data());
+  for (int64_t r = 0; r < rows; ++r)
+    for (int64_t c = 0; c < columns; ++c) {
+      const int64_t i = c * rows + r;
+      bytes[r * columns + c] = static_cast<uint8_t>(byte_at(w, i) - (shifts ? zero_of(w, i) : 0));
+    }
+  if (shifts) zeros_.clear();
+  return add_constant(b_, b_.values[v].name + "_of_" + product_.name, std::move(to));
+}
+
+std::vector<ValueId> QuantizedNode::make_inputs() {
+  const std::string& name = product_.name;
+  std::vector<ValueId> in(kQuantInputs, kNoValue);
+  in[kQuantX] = x_node_.inputs[0];
+  in[kQuantW] = make_weight();
+  if (x_.zero != 0) in[kQuantXZero] = x_.zero_value;
+  if (!is_zero(zeros_)) in[kQuantWZero] = w_node_.inputs[2];
+  const Shape shape = scales_.size() == 1 ? Shape{} : Shape{static_cast<int64_t>(scales_.size())};
+  in[kQuantScale] = add_constant(b_, name + "_scale", HostTensor::from(DType::kFloat32, shape, scales_));
+  in[kQuantBias] = bias_;
+  if (y_) {
+    in[kQuantYScale] = y_->scale_value;
+    if (y_->zero != 0) in[kQuantYZero] = y_->zero_value;
+  }
+  return in;
+}
+
+// A DequantizeLinear may serve several readers: each node has one of its own.
+ValueId QuantizedNode::add_copy(const Node& n) {
+  return add_value(b_, b_.values[n.outputs[0]].name + "_of_" + product_.name, DType::kFloat32, n.outputs[0]);
+}
+
+PlanNode QuantizedNode::finish(const Op& op) {
+  PlanNode p = make_node(b_, op, product_.name, make_inputs(), output_);
+  if (std::isfinite(low_)) p.node.attributes.set("low", static_cast<double>(low_));
+  if (std::isfinite(high_)) p.node.attributes.set("high", static_cast<double>(high_));
+  Node product = product_;
+  size_t side = 0;
+  for (Node n : {x_node_, w_node_}) {
+    n.outputs[0] = product.inputs[side++] = add_copy(n);
+    n.name += "_of_" + product_.name;
+    p.parts.push_back(std::move(n));
+  }
+  p.parts.push_back(std::move(product));
+  for (const Node& n : end_) {
+    p.node.name += " + " + n.name;
+    p.parts.push_back(n);
+  }
+  return p;
+}
+
+PlanNode QuantizedNode::make_conv() {
+  PlanNode p = finish(quantized_conv_op());
+  for (const Attribute& a : product_.attributes.all())
+    if (a.name != "kernel_shape") p.node.attributes.set(a.name, a.data);
+  return p;
+}
+
+PlanNode QuantizedNode::make_matmul() { return finish(quantized_matmul_op()); }
+
+PlanNode make_average(LevelBuilder& b, const Node& n, const Node& x, const Node& round, const char* mode) {
+  PlanNode p =
+      make_node(b, byte_pool_op(), n.name + " + " + round.name,
+                {x.inputs[0], x.inputs[1], input_of(x, 2), round.inputs[1], input_of(round, 2)}, round.outputs[0]);
+  if (n.op == "AveragePool") p.node.attributes = n.attributes;
+  p.node.attributes.set("mode", std::string(mode));
+  Node up = x, average = n;
+  up.name += "_of_" + n.name;
+  up.outputs[0] = average.inputs[0] =
+      add_value(b, b.values[x.outputs[0]].name + "_of_" + n.name, DType::kFloat32, x.outputs[0]);
+  p.parts = {std::move(up), std::move(average), round};
+  return p;
+}
+
+PlanNode make_max_pool(LevelBuilder& b, const PlanNode& p) {
+  PlanNode pool = make_node(b, byte_pool_op(), p.node.name, {p.node.inputs[0]}, p.node.outputs[0]);
+  pool.node.attributes = p.node.attributes;
+  pool.node.attributes.set("mode", std::string("max"));
+  pool.parts = {p.node};
+  return pool;
+}
+
+int turn_resize(LevelBuilder& b, PlanNode& p) {
+  if (p.node.attributes.has("axes") || p.node.attributes.get_string("mode", "nearest") != "nearest") return 0;
+  int rank = 0;
+  for (size_t i : {2, 3}) {
+    const HostTensor* c = constant_of(b, input_of(p.node, i));
+    if (input_of(p.node, i) == kNoValue || (c && c->shape.num_elements() == 0)) continue;
+    if (!c || c->shape.rank() != 1 || rank != 0) return 0;
+    rank = static_cast<int>(c->shape[0]);
+    if (rank < 3 || rank > 5) return 0;
+    HostTensor turned = HostTensor::allocate(c->dtype, c->shape);
+    const size_t size = size_of(c->dtype);
+    const auto* from = static_cast<const char*>(c->data());
+    auto* to = static_cast<char*>(turned.mutable_data());
+    for (int k = 0; k < rank; ++k) {
+      const int source = k == 0 ? 0 : k + 1 == rank ? 1 : k + 1;
+      std::memcpy(to + static_cast<size_t>(k) * size, from + static_cast<size_t>(source) * size, size);
+    }
+    p.node.inputs[i] = add_constant(b, b.values[p.node.inputs[i]].name + "_last", std::move(turned));
+  }
+  return rank;
+}
+
+}  // namespace asc

@@ -1,0 +1,62 @@
+// The nodes that quantized.cc makes, and what they stand for.
+#pragma once
+
+#include <algorithm>
+#include <limits>
+#include <vector>
+
+#include "ops/quantized.h"
+#include "plan/byte_values.h"
+
+namespace asc {
+
+// A QuantizedConv or QuantizedMatMul while it is put together from a Conv, MatMul or Gemm and what is around it.
+class QuantizedNode {
+ public:
+  QuantizedNode(LevelBuilder& b, const Node& product) : b_(b), product_(product), output_(product.outputs[0]) {}
+
+  // From the DequantizeLinear of either side; false where their types, scales or shapes do not fit.
+  bool set_operands(const Node& x, const Node& w);
+  bool set_bias(ValueId v);
+  // Relu and Clip with constant bounds.
+  bool add_bounds(const Node& n);
+  bool add_rounding(const Node& n);
+
+  int rank() const { return weight_rank_; }
+  PlanNode make_conv();  // reads x as it is: the caller turns it
+  PlanNode make_matmul();
+
+ private:
+  bool set_weight(const Node& w);
+  bool set_weight_scales(const HostTensor& scale, const HostTensor* zero);
+  int weight_axis() const;
+  int32_t zero_of(const HostTensor& w, int64_t i) const;
+  ValueId make_weight();
+  std::vector<ValueId> make_inputs();
+  PlanNode finish(const Op& op);
+  ValueId add_copy(const Node& dequantizer);
+
+  LevelBuilder& b_;
+  const Node product_;
+  Node x_node_, w_node_;
+  ByteScale x_;
+  std::vector<float> scales_;   // one, or one for each output channel: of x times w
+  std::vector<int32_t> zeros_;  // of w; likewise
+  int weight_rank_ = 0;
+  int64_t outputs_ = 0;       // output channels or columns; 0: unknown
+  bool is_constant_ = false;  // w
+  ValueId bias_ = kNoValue;
+  float low_ = -std::numeric_limits<float>::infinity(), high_ = std::numeric_limits<float>::infinity();
+  std::optional<ByteScale> y_;
+  std::vector<Node> end_;  // bounds and rounding
+  ValueId output_;
+};
+
+// BytePool for an average between `x`, a DequantizeLinear, and `round`.
+PlanNode make_average(LevelBuilder& b, const Node& n, const Node& x, const Node& round, const char* mode);
+// BytePool for a MaxPool of bytes.
+PlanNode make_max_pool(LevelBuilder& b, const PlanNode& p);
+// Turns the sizes or scales of a Resize to channels last; returns the rank, 0 where they are not constant.
+int turn_resize(LevelBuilder& b, PlanNode& p);
+
+}  // namespace asc

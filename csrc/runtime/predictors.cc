@@ -1,0 +1,65 @@
+#include "runtime/predictors.h"
+
+#include <algorithm>
+
+#include "base/hash.h"
+
+namespace asc {
+
+void PeriodicPredictor::observe(uint64_t symbol) {
+  uint64_t& where = where_.use(symbol);
+  if (period_ && seen(period_) == symbol) {
+    ++kept_;
+  } else {
+    const uint64_t distance = where ? count_ + 1 - where : 0;
+    period_ = distance <= std::min(count_, kWindow) ? distance : 0;
+    kept_ = 1;
+  }
+  where = count_ + 1;
+  seen_[count_++ % kWindow] = symbol;
+}
+
+void FrequentPredictor::observe(uint64_t symbol) {
+  uint64_t& slot = seen_[count_++ % kWindow];
+  if (slot != symbol) {
+    uint32_t* const old = slot ? counts_.find(slot) : nullptr;
+    if (old && *old) --*old;
+    ++counts_.use(symbol);
+    slot = symbol;
+  }
+  // One that has become the most frequent because another left shows when it comes next.
+  const uint32_t* const best = counts_.find(best_);
+  if (!best || counts_.use(symbol) > *best) best_ = symbol;
+}
+
+void MarkovPredictor::observe(uint64_t symbol) {
+  if (context_) {
+    Followers& followers = table_.use(context_);
+    size_t at = 0;
+    for (size_t i = 0; i < followers.symbols.size(); ++i) {
+      if (followers.symbols[i] == symbol) {
+        at = i;
+        break;
+      }
+      if (followers.counts[i] < followers.counts[at]) at = i;
+    }
+    if (followers.symbols[at] != symbol) followers.counts[at] = 0;
+    followers.symbols[at] = symbol;
+    ++followers.counts[at];
+  }
+  recent_.push_back(symbol);
+  if (recent_.size() > order_) recent_.pop_front();
+  if (recent_.size() < order_) return;
+  context_ = order_;
+  for (uint64_t s : recent_) context_ = mix64(context_, s);
+  context_ |= 1;
+}
+
+uint64_t MarkovPredictor::next() {
+  const Followers* const followers = context_ ? table_.find(context_) : nullptr;
+  if (!followers) return 0;
+  const auto& counts = followers->counts;
+  return followers->symbols[static_cast<size_t>(std::max_element(counts.begin(), counts.end()) - counts.begin())];
+}
+
+}  // namespace asc

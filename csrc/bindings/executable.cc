@@ -154,14 +154,25 @@ std::vector<py::object> by_position(const PyExecutable& exe, const py::dict& out
   return arrays;
 }
 
-py::list run_now(const PyExecutable& exe, const Feeds& feeds, const std::vector<TensorView>& bound,
-                 const std::vector<py::object>& bound_arrays) {
+// Starts a run and waits for it. Throws its error.
+std::shared_ptr<Run> complete_run(const PyExecutable& exe, const Feeds& feeds, const std::vector<TensorView>& bound,
+                                  const std::vector<py::object>& bound_arrays) {
   std::shared_ptr<Run> run;
-  {
+  try {
     py::gil_scoped_release unlocked;
     run = exe.core->start(feeds.views, bound, false);
     run->wait(-1);
+  } catch (const DeviceError&) {
+    if (run) keep_if_lost(*run, feeds.held);
+    if (run) keep_if_lost(*run, bound_arrays);
+    throw;
   }
+  return run;
+}
+
+py::list run_now(const PyExecutable& exe, const Feeds& feeds, const std::vector<TensorView>& bound,
+                 const std::vector<py::object>& bound_arrays) {
+  const std::shared_ptr<Run> run = complete_run(exe, feeds, bound, bound_arrays);
   if (exe.core->update_signature(exe.last.signature)) exe.last.ticks = 0;
   return results_of(*run, bound_arrays);
 }
@@ -174,6 +185,14 @@ py::dict as_dict(const PyExecutable& exe, const py::list& results) {
 
 // A run in flight; keeps the arrays that it reads and writes.
 struct PyRun {
+  ~PyRun() {
+    if (!run->is_done()) {
+      py::gil_scoped_release unlocked;
+      run->complete();
+    }
+    keep_if_lost(*run, feeds.held);
+  }
+
   Feeds feeds;
   std::vector<py::object> bound_arrays;
   std::vector<py::str> output_names;
@@ -254,6 +273,11 @@ std::unique_ptr<PyExecutable> compile(const std::shared_ptr<Graph>& graph, const
 }
 
 }  // namespace
+
+void keep_if_lost(const Run& run, const std::vector<py::object>& objects) {
+  if (!run.is_lost()) return;
+  for (const py::object& object : objects) object.inc_ref();
+}
 
 void bind_executable(py::module_& m) {
   py::class_<PyRun>(m, "Run")

@@ -15,6 +15,8 @@ namespace asc {
 // event done may destroy it at once.
 class Event {
  public:
+  static constexpr uint32_t kNoNode = ~uint32_t{0};  // of a failure that belongs to no task
+
   Event();
   Event(const Event&) = delete;
   Event& operator=(const Event&) = delete;

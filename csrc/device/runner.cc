@@ -24,6 +24,8 @@ const char* text_of(Status status) {
       return "out of memory";
     case Status::kFailed:
       return "kernel failed";
+    case Status::kLost:
+      return "device lost";
   }
   return "unknown status";
 }

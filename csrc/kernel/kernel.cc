@@ -18,9 +18,9 @@ std::shared_ptr<const Tiling> create_tiling_with(const Kernel& kernel, const Til
 }
 
 // Kernels of one operator are tried in the order of their registration.
-void KernelRegistry::add(std::string op, DTypeSet types, TilingFn tiling, int type_input) {
+void KernelRegistry::add(std::string op, DTypeSet types, TilingFn tiling, int type_input, const void* data) {
   std::vector<Kernel>& list = kernels_[op];
-  list.push_back({std::move(op), types, type_input, tiling});
+  list.push_back({std::move(op), types, type_input, tiling, data});
   ++count_;
 }
 

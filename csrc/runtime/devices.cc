@@ -8,6 +8,8 @@
 
 #include "backends/cpu/device.h"
 #include "backends/null/device.h"
+#include "backends/plugin/device.h"
+#include "backends/plugin/registry.h"
 #include "backends/sim/device.h"
 #include "backends/timed/device.h"
 #include "sync/fork.h"
@@ -15,7 +17,11 @@
 namespace asc {
 namespace {
 
-constexpr const char* kKnown = "known devices: cpu, null, sim, timed, timed:us=N,tiling=N,launch=N";
+std::string known_devices() {
+  std::string text = "known devices: cpu, null, sim, timed, timed:us=N,tiling=N,launch=N";
+  for (const PluginListing& plugin : list_plugins()) text += ", " + plugin.name;
+  return text;
+}
 
 // "name=number,name=number": calls accept(name, number), and throws DeviceError where that or the number is refused.
 template <typename Accept>
@@ -58,6 +64,8 @@ SimOptions parse_sim(const std::string& options) {
 std::unique_ptr<Device> create_device(const std::string& name, const DeviceSettings& settings) {
   const size_t colon = name.find(':');
   const std::string kind = name.substr(0, colon), options = colon == std::string::npos ? "" : name.substr(colon + 1);
+  if (const Plugin* plugin = find_plugin(kind))
+    return create_plugin_device(*plugin, {settings.threads, settings.memory_limit_bytes, options});
   if (kind == "timed") {
     TimedOptions timed = parse_timed(options);
     timed.memory_limit_bytes = settings.memory_limit_bytes;
@@ -68,7 +76,8 @@ std::unique_ptr<Device> create_device(const std::string& name, const DeviceSetti
     sim.memory_limit_bytes = settings.memory_limit_bytes;
     return create_sim_device(sim);
   }
-  if (!options.empty()) throw DeviceError("[device] " + kind + " takes no options, got '" + options + "'; " + kKnown);
+  if (!options.empty())
+    throw DeviceError("[device] " + kind + " takes no options, got '" + options + "'; " + known_devices());
   if (kind == "cpu") {
     CpuOptions cpu;
     cpu.threads = settings.threads;
@@ -81,7 +90,7 @@ std::unique_ptr<Device> create_device(const std::string& name, const DeviceSetti
     null.memory_limit_bytes = settings.memory_limit_bytes;
     return create_null_device(null);
   }
-  throw DeviceUnavailableError("[device] '" + name + "' is not available; " + kKnown);
+  throw DeviceUnavailableError("[device] '" + name + "' is not available; " + known_devices());
 }
 
 namespace {
@@ -120,6 +129,7 @@ std::vector<DeviceListing> list_devices() {
     const DeviceInfo info = create_device(name, {})->info();
     list.push_back({info.name, info.description});
   }
+  for (const PluginListing& plugin : list_plugins()) list.push_back({plugin.name, plugin.description});
   return list;
 }
 

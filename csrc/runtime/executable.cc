@@ -45,8 +45,7 @@ StreamSettings stream_settings(const DeviceInfo& info, int asked) {
 
 std::shared_ptr<Executable> Executable::create(Graph graph, const ExecutableOptions& options) {
   HostEvaluator host(cpu_kernels());
-  // Devices that compute nothing show the cost of scheduling, operator by operator.
-  const bool fuse = options.fuse && create_device(options.device, options.settings)->info().computes;
+  const bool fuse = options.fuse && create_device(options.device, options.settings)->info().has_fused_kernels;
   return std::shared_ptr<Executable>(
       new Executable(compile_plan(std::move(graph), compile_options(host, fuse)), options));
 }
@@ -63,6 +62,7 @@ Executable::Executable(std::shared_ptr<const Plan> plan, const ExecutableOptions
       host_(cpu_kernels()),
       tilings_(shared_tilings(options.device), options.tiling_cache_bytes) {
   collect_nodes(*plan_, nodes_);
+  context_.device = device_->info().name;
   context_.kernels = &device_->kernels();
   context_.options = &device_->options();
   context_.memory_limit_bytes = device_->info().memory_limit_bytes;

@@ -270,6 +270,7 @@ void Level::sync(RunContext& run, int32_t node) {
     Event reached;
     run.stream->record(&reached);
     reached.wait(-1);
+    if (reached.status() != Status::kOk) throw DeviceError(reached.error());
   }
   if (run.event->has_failed()) throw RunAborted{};
 }

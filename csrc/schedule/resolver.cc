@@ -32,8 +32,11 @@ Resolver::Resolver(const Plan& plan, ResolveContext& context) : plan_(plan), con
     }
   }
   if (!missing.empty())
-    throw UnsupportedError("[compile] no kernel for: " + missing +
-                           "; convert these to float32 in the model or keep onnxruntime for it");
+    throw UnsupportedError(context_.device == "cpu"
+                               ? "[compile] no kernel for: " + missing +
+                                     "; convert these to float32 in the model or keep onnxruntime for it"
+                               : "[compile] device '" + context_.device + "' has no kernel for: " + missing +
+                                     "; run the model on another device");
   find_kinds();
 }
 
@@ -272,7 +275,8 @@ std::shared_ptr<const Tiling> Resolver::find_tiling(const PlanNode& node, const 
   const auto make = [&] {
     TilingContext ctx(node.node, node.input_types.data(), input_shapes_.data(), input_hosts_.data(),
                       static_cast<int>(input_shapes_.size()), node.output_types.data(), output_shapes_.data(),
-                      static_cast<int>(output_shapes_.size()), node.is_on_host ? 0 : node.constant_inputs, options);
+                      static_cast<int>(output_shapes_.size()), node.is_on_host ? 0 : node.constant_inputs, options,
+                      memo.kernel->data);
     return create_tiling_with(*memo.kernel, ctx);
   };
   TilingCache& cache = context_.tilings->cache();

@@ -16,6 +16,7 @@ DeviceInfo make_info(const NullOptions& options) {
   info.name = "null";
   info.description = "kernels do nothing; results are not meaningful";
   info.computes = false;
+  info.has_fused_kernels = false;  // the cost of scheduling shows operator by operator
   info.can_run_inline = true;
   info.max_streams = kMaxStreams;
   info.memory_limit_bytes = options.memory_limit_bytes;

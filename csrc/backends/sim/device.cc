@@ -15,6 +15,7 @@ DeviceInfo make_info(const SimOptions& options) {
   info.name = "sim";
   info.description = "kernels compute nothing; profiles are in virtual time, by a cost profile: sim:ascend-910b";
   info.computes = false;
+  info.has_fused_kernels = false;  // as work is counted, operator by operator
   info.is_virtual = true;
   info.memory_limit_bytes = options.memory_limit_bytes;
   return info;

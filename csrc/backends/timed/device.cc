@@ -24,6 +24,7 @@ DeviceInfo make_info(const TimedOptions& options) {
   info.description =
       "every kernel takes " + std::to_string(options.task_ns) + " ns without a CPU; results are not meaningful";
   info.computes = false;
+  info.has_fused_kernels = false;  // the cost of scheduling shows operator by operator
   info.can_run_inline = false;
   info.max_streams = kMaxStreams;
   info.task_ns = options.task_ns;

@@ -263,7 +263,8 @@ def compile(
         Path of an ONNX file, its bytes, an ``onnx.ModelProto``, or a `Graph`.
     device
         One of `devices`: "cpu", "null" (kernels do nothing), "timed" or "timed:us=20" (kernels take a set time without
-        using a CPU), or what an installed package brings.
+        using a CPU), "sim" or "sim:cuda-a100" (kernels do nothing, and profiles are in virtual time by a cost profile),
+        or what an installed package brings.
     mode
         "host": operator by operator. "sink": resolved once per shape, one submit per run. "auto": sink where shapes are
         static or come back.
@@ -306,9 +307,14 @@ def build(graph: _core.Graph, setup: Setup, *, keep_graph: bool = False) -> Exec
     """Compiles a graph as `setup` says. Unless it is to be kept, it is empty afterwards."""
     o = setup.options if setup.options is not None else from_environment()
     plugins.load(setup.device)
+    device = setup.device
+    if device.partition(":")[0] == "sim":
+        from ascendsched.sim.device import resolve_device
+
+        device = resolve_device(device, o.pipeline_workers)
     core = _core.compile(
         graph,
-        device=setup.device,
+        device=device,
         mode=setup.mode,
         threads=default_threads() if setup.threads is None else check_threads(setup.threads),
         memory_limit_bytes=o.memory_limit_bytes,

@@ -59,7 +59,7 @@ py::dict stop_profile(PyExecutable& exe) {
   const py::object concatenate = py::module_::import("numpy").attr("concatenate");
   d["host"] = concatenate(arrays_of(r->host, r->workers, &lost));
   d["device"] = concatenate(arrays_of(r->device, r->streams, &lost));
-  d["ns_per_tick"] = ns_per_tick();
+  d["ns_per_tick"] = r->is_virtual() ? 1.0 : ns_per_tick();
   d["lost"] = lost;
   d["inline"] = r->was_inline;
   d["device_name"] = exe.core->device_info().name;

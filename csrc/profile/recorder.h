@@ -10,6 +10,7 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "profile/clock.h"
@@ -70,12 +71,27 @@ class Recorder {
   static constexpr size_t kMaxWorkers = 16;
   static constexpr size_t kMaxStreams = 16;  // beside the first
 
-  // `capacity_bytes` bounds all logs together.
-  explicit Recorder(size_t capacity_bytes)
+  // `capacity_bytes` bounds all logs together. `virtual_nodes`: above 0 for a device on a virtual clock, of a plan with
+  // so many nodes.
+  explicit Recorder(size_t capacity_bytes, size_t virtual_nodes = 0)
       : host(capacity_bytes * 3 / 8 / sizeof(Span)),
         device(capacity_bytes * 3 / 8 / sizeof(Span)),
         worker_capacity_(capacity_bytes / 8 / kMaxWorkers / sizeof(Span)),
-        stream_capacity_(capacity_bytes / 8 / kMaxStreams / sizeof(Span)) {}
+        stream_capacity_(capacity_bytes / 8 / kMaxStreams / sizeof(Span)),
+        marks_(virtual_nodes, 0) {}
+
+  // On a virtual clock no stage is timed: each marks its node instead, and the device, which writes all spans, takes
+  // the marks with the node's task. A node's stages come before its launch, on whatever thread.
+  bool is_virtual() const { return !marks_.empty(); }
+  void mark(Stage stage, int32_t node) {
+    if (node >= 0 && static_cast<size_t>(node) < marks_.size())
+      marks_[static_cast<size_t>(node)] |= static_cast<uint16_t>(1u << static_cast<unsigned>(stage));
+  }
+  // Bit by stage; from then on there are none.
+  uint16_t take_marks(int32_t node) {
+    if (node < 0 || static_cast<size_t>(node) >= marks_.size()) return 0;
+    return std::exchange(marks_[static_cast<size_t>(node)], uint16_t{0});
+  }
 
   // Number of the calling thread among the pipeline's workers, 1 to kMaxWorkers; 0: not one of them.
   static uint8_t& worker() {
@@ -115,6 +131,7 @@ class Recorder {
 
  private:
   const size_t worker_capacity_, stream_capacity_;
+  std::vector<uint16_t> marks_;  // by node
   uint32_t run_ = 0;
 };
 
@@ -122,7 +139,13 @@ class Recorder {
 class StageTimer {
  public:
   StageTimer(Recorder* r, Stage stage, uint32_t run, int32_t node, uint32_t sequence = 0) : recorder_(r) {
-    if (recorder_) span_ = {now_ticks(), 0, run, node, sequence, stage};
+    if (!recorder_) return;
+    if (recorder_->is_virtual()) {
+      recorder_->mark(stage, node);
+      recorder_ = nullptr;
+      return;
+    }
+    span_ = {now_ticks(), 0, run, node, sequence, stage};
   }
   ~StageTimer() {
     if (!recorder_) return;

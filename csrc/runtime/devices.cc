@@ -10,6 +10,7 @@
 #include "backends/null/device.h"
 #include "backends/plugin/device.h"
 #include "backends/plugin/registry.h"
+#include "backends/sim/device.h"
 #include "backends/timed/device.h"
 #include "sync/fork.h"
 
@@ -17,30 +18,45 @@ namespace asc {
 namespace {
 
 std::string known_devices() {
-  std::string text = "known devices: cpu, null, timed, timed:us=N,tiling=N,launch=N";
+  std::string text = "known devices: cpu, null, sim, timed, timed:us=N,tiling=N,launch=N";
   for (const PluginListing& plugin : list_plugins()) text += ", " + plugin.name;
   return text;
 }
 
-// "us=20,tiling=5,launch=2.5": microseconds.
-TimedOptions parse_timed(const std::string& options) {
-  TimedOptions timed;
+// "name=number,name=number": calls accept(name, number), and throws DeviceError where that or the number is refused.
+template <typename Accept>
+void parse_options(const std::string& kind, const std::string& options, const char* example, Accept accept) {
   for (size_t at = 0; at < options.size();) {
     const size_t end = std::min(options.find(',', at), options.size());
     const std::string part = options.substr(at, end - at), name = part.substr(0, part.find('='));
-    const char* number = part.c_str() + std::min(name.size() + 1, part.size());
+    const char* text = part.c_str() + std::min(name.size() + 1, part.size());
     char* rest = nullptr;
-    const double us = std::strtod(number, &rest);
+    const double number = std::strtod(text, &rest);
+    if (rest == text || *rest || !accept(name, number))
+      throw DeviceError("[device] " + kind + ": option '" + part + "' is not understood; write " + example);
+    at = end + 1;
+  }
+}
+
+TimedOptions parse_timed(const std::string& options) {
+  TimedOptions timed;
+  parse_options("timed", options, "timed:us=20,tiling=5,launch=5", [&](const std::string& name, double us) {
     int64_t* field = name == "us"       ? &timed.task_ns
                      : name == "tiling" ? &timed.tiling_ns
                      : name == "launch" ? &timed.launch_ns
                                         : nullptr;
-    if (!field || rest == number || *rest || !(us >= 0 && us <= 60e6))
-      throw DeviceError("[device] timed: option '" + part + "' is not understood; write timed:us=20,tiling=5,launch=5");
+    if (!field || !(us >= 0 && us <= 60e6)) return false;
     *field = static_cast<int64_t>(us * 1000);
-    at = end + 1;
-  }
+    return true;
+  });
   return timed;
+}
+
+SimOptions parse_sim(const std::string& options) {
+  SimOptions sim;
+  parse_options("sim", options, "sim:launch_us=4,tiling_us=10",
+                [&](const std::string& name, double value) { return sim.costs.set(name, value); });
+  return sim;
 }
 
 }  // namespace
@@ -54,6 +70,11 @@ std::unique_ptr<Device> create_device(const std::string& name, const DeviceSetti
     TimedOptions timed = parse_timed(options);
     timed.memory_limit_bytes = settings.memory_limit_bytes;
     return create_timed_device(timed);
+  }
+  if (kind == "sim") {
+    SimOptions sim = parse_sim(options);
+    sim.memory_limit_bytes = settings.memory_limit_bytes;
+    return create_sim_device(sim);
   }
   if (!options.empty())
     throw DeviceError("[device] " + kind + " takes no options, got '" + options + "'; " + known_devices());
@@ -104,7 +125,7 @@ std::shared_ptr<TilingCache> shared_tilings(const std::string& name) {
 
 std::vector<DeviceListing> list_devices() {
   std::vector<DeviceListing> list;
-  for (const char* name : {"cpu", "null", "timed"}) {
+  for (const char* name : {"cpu", "null", "sim", "timed"}) {
     const DeviceInfo info = create_device(name, {})->info();
     list.push_back({info.name, info.description});
   }

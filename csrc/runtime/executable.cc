@@ -380,7 +380,8 @@ void Executable::start_recording(size_t capacity_bytes) {
   std::lock_guard<std::mutex> lock(mutex_);
   if (recorder_) throw PlanError("[profile] a profile of this executable is on already; leave its with block first");
   streams_->first().synchronize();  // earlier runs keep their null recorder; no span of theirs may mix in
-  recorder_ = std::make_unique<Recorder>(capacity_bytes);
+  const size_t nodes = std::max<size_t>(1, nodes_.size());
+  recorder_ = std::make_unique<Recorder>(capacity_bytes, device_->info().is_virtual ? nodes : 0);
 }
 
 std::unique_ptr<Recorder> Executable::stop_recording() {

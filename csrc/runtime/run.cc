@@ -89,7 +89,7 @@ void Run::wait(int64_t timeout_ns) {
 }
 
 void Run::record_wait(uint64_t start) {
-  if (!event_.recorder || is_inline_) return;
+  if (!event_.recorder || is_inline_ || executable_->device_->info().is_virtual) return;
   std::lock_guard<std::mutex> lock(executable_->mutex_);
   // The recording may be over, and gone, by now.
   if (executable_->recorder_.get() == event_.recorder)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-OURS = ["cpu", "null", "timed:us=1"]
+OURS = ["cpu", "null", "sim", "timed:us=1"]
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -20,5 +20,5 @@ def test_device_conforms(device: str, check: str) -> None:
 
 def test_our_devices_are_listed() -> None:
     listed = asc.devices()
-    assert [d.name for d in listed][:3] == ["cpu", "null", "timed"]
+    assert [d.name for d in listed][:4] == ["cpu", "null", "sim", "timed"]
     assert all(d.description for d in listed)

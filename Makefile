@@ -66,10 +66,11 @@ $(VENV)/.installed: $(VENV)/.ready setup.py
 	@$(PIP) install --quiet --no-build-isolation --no-deps --editable .
 	@touch $@
 
-$(VENV)/.tested: $(VENV)/.ready
+$(VENV)/.tested: $(VENV)/.ready .ci/torch
 	@.ci/system_packages
 	@$(BIN)/python .ci/requirements.py test > $(VENV)/requirements.txt
 	@$(PIP) install --quiet -r $(VENV)/requirements.txt
+	@.ci/torch $(BIN)/python
 	@touch $@
 
 $(VENV)/.benched: $(VENV)/.ready

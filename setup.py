@@ -140,6 +140,8 @@ def private_flags(source: Path) -> list[str]:
     elif folder.startswith("csrc/backends/cpu/"):
         found = [find_file(lib.header_distribution or lib.distribution, lib.headers) for lib in wanted_libraries()]
         paths = {str(path.parent) for path in found}
+    elif folder.startswith("csrc/backends/plugin/"):
+        paths = {str(ROOT / "ascendsched" / "include")}  # what plug-ins include
     else:
         paths = set()
     return [word for path in sorted(paths) for word in ("-isystem", path)]

@@ -24,10 +24,11 @@ from ascendsched.tuning.buckets import Buckets
 
 if TYPE_CHECKING:
     from ascendsched.caches import Cache, Ring, hash_key, tiling_counters
-    from ascendsched.executable import DeviceInfo, Executable, compile, devices
+    from ascendsched.executable import Executable, compile
     from ascendsched.extensions import get_include
     from ascendsched.graph import Graph, Tensor
     from ascendsched.operators import op
+    from ascendsched.plugins import DeviceInfo, devices
     from ascendsched.runs import Binding, Run
     from ascendsched.store import load
     from ascendsched.tensor_info import TensorInfo
@@ -38,8 +39,9 @@ if TYPE_CHECKING:
 _MODULES = {
     name: f"ascendsched.{module}"
     for module, names in {
-        "executable": ["DeviceInfo", "Executable", "compile", "devices"],
+        "executable": ["Executable", "compile"],
         "runs": ["Binding", "Run"],
+        "plugins": ["DeviceInfo", "devices"],
         "caches": ["Cache", "Ring", "hash_key", "tiling_counters"],
         "graph": ["Graph", "Tensor"],
         "operators": ["op"],

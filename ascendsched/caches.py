@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from ascendsched import plugins
 from ascendsched.native import core as _core
 
 
@@ -100,4 +101,5 @@ def tiling_counters(device: str = "cpu") -> dict[str, dict[str, int]]:
     DeviceUnavailableError
         For an unknown device.
     """
+    plugins.load(device)
     return _core.tilings_by_op(device)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ascendsched import plugins
 from ascendsched.errors import GraphError, PlanError, UnsupportedError
 from ascendsched.graph import Graph
 from ascendsched.native import core as _core
@@ -25,14 +25,6 @@ if TYPE_CHECKING:
     from ascendsched.tasks import Task
 
 Array = np.ndarray[Any, Any]
-
-
-@dataclass(frozen=True)
-class DeviceInfo:
-    """A device that `compile` accepts."""
-
-    name: str
-    description: str
 
 
 class PlanView:
@@ -271,7 +263,8 @@ def compile(
         Path of an ONNX file, its bytes, an ``onnx.ModelProto``, or a `Graph`.
     device
         One of `devices`: "cpu", "null" (kernels do nothing), "timed" or "timed:us=20" (kernels take a set time without
-        using a CPU).
+        using a CPU), "sim" or "sim:cuda-a100" (kernels do nothing, and profiles are in virtual time by a cost profile),
+        or what an installed package brings.
     mode
         "host": operator by operator. "sink": resolved once per shape, one submit per run. "auto": sink where shapes are
         static or come back.
@@ -313,9 +306,15 @@ def compile(
 def build(graph: _core.Graph, setup: Setup, *, keep_graph: bool = False) -> Executable:
     """Compiles a graph as `setup` says. Unless it is to be kept, it is empty afterwards."""
     o = setup.options if setup.options is not None else from_environment()
+    plugins.load(setup.device)
+    device = setup.device
+    if device.partition(":")[0] == "sim":
+        from ascendsched.sim.device import resolve_device
+
+        device = resolve_device(device, o.pipeline_workers)
     core = _core.compile(
         graph,
-        device=setup.device,
+        device=device,
         mode=setup.mode,
         threads=default_threads() if setup.threads is None else check_threads(setup.threads),
         memory_limit_bytes=o.memory_limit_bytes,
@@ -325,6 +324,7 @@ def build(graph: _core.Graph, setup: Setup, *, keep_graph: bool = False) -> Exec
         fuse=o.fuse,
         use_onednn=o.onednn,
         pipeline_workers=o.pipeline_workers,
+        streams=o.streams or 0,
         normalize=InputTypes(setup.kinds),
         keep_graph=keep_graph,
     )
@@ -337,8 +337,3 @@ def build(graph: _core.Graph, setup: Setup, *, keep_graph: bool = False) -> Exec
     from ascendsched.tuning.padded import PaddedExecutable
 
     return PaddedExecutable(core, setup, o.buckets)
-
-
-def devices() -> list[DeviceInfo]:
-    """The devices that `compile` accepts."""
-    return [DeviceInfo(name, description) for name, description in _core.devices()]

@@ -79,6 +79,10 @@ class Options:
         Threads of host mode that make tilings ahead of the device, with one that places memory and one that launches:
         1 to 14. 0: all on the launching thread. -1: pipelined where measured costs say that it is faster
         (`Executable.explain`). Runs that execute on the caller's thread are never pipelined.
+    streams
+        Most streams that a run may use for branches that do not depend on one another: 1 to 16; never more than the
+        device has (the CPU: `threads`). None: as many as the device has, where an estimate says that it pays
+        (`Executable.explain`). More than 1: for all independent branches, whether it pays or not. 1: off.
     predict
         Whether the shapes of the next run are foreseen, and resolved on a thread of its own between runs.
     buckets
@@ -92,6 +96,7 @@ class Options:
     fuse: bool = True
     onednn: bool = True
     pipeline_workers: int = -1
+    streams: int | None = None
     predict: bool = False
     buckets: Buckets | None = field(default=None, metadata={"is_variable": False})
 
@@ -99,6 +104,11 @@ class Options:
         workers = self.pipeline_workers
         if not isinstance(workers, int) or isinstance(workers, bool) or not -1 <= workers <= MAX_WORKERS:
             raise PlanError(f"[options] pipeline_workers: {workers!r}; expected -1 (automatic) to {MAX_WORKERS}")
+        streams = self.streams
+        if streams is not None and (
+            not isinstance(streams, int) or isinstance(streams, bool) or not 1 <= streams <= 16
+        ):
+            raise PlanError(f"[options] streams: {streams!r}; expected None (automatic) or 1 to 16")
         if self.buckets is not None and not isinstance(self.buckets, Buckets):
             raise PlanError(f"[options] buckets: {type(self.buckets).__name__}; expected ascendsched.Buckets(...)")
         for name, kind in _KINDS.items():
@@ -111,7 +121,7 @@ class Options:
 _KINDS = {
     setting.name: bool if isinstance(setting.default, bool) else int
     for setting in fields(Options)
-    if setting.name not in ("pipeline_workers", "buckets")
+    if setting.name not in ("pipeline_workers", "streams", "buckets")
 }
 _VARIABLES = {
     setting.name: _PREFIX + setting.name.upper()

@@ -25,6 +25,7 @@ from rich.table import Table as RichTable
 
 import ascendsched as asc
 from ascendsched.profile.spans import STAGES, Recording
+from ascendsched.sim.cluster import Agreement, agree, grow
 from ascendsched.sim.comparison import Subject
 from ascendsched.sim.cost_profile import CostProfile, load_profile
 from ascendsched.sim.decoder import DecoderSize, build
@@ -34,7 +35,7 @@ from ascendsched.tasks import Task
 
 DEVICE_NAME = "ascend-910b"
 MODEL, CONTEXT = "llama-7b", 1024
-RANKS, JITTER_STEPS = 8, 6
+RANKS, MANY_RANKS, JITTER_STEPS = 8, 1024, 6
 DRAWS = 40
 NEAR = 0.25
 SMALL = DecoderSize(layers=8, width=64, heads=4, feed_forward=192, vocabulary=256)
@@ -114,7 +115,17 @@ class Claims:
         )
         yield self._row("sinking, device idle", 0.0, "%", lambda c: self._idle(c, "sink"), m["sink"]["idle_pct"])
         few = dict(list(self.corners.items())[:9])
-        yield self._row(f"sinking, jitter of {RANKS} ranks", None, "% of host mode's", self._jitter, None, few)
+        yield self._row(f"sinking, jitter of {RANKS} ranks", None, "% of host mode's", self._jitter, None, few, "down")
+        for ranks in (RANKS, MANY_RANKS):
+            rows = {corner: self._agree(profile, ranks) for corner, profile in few.items()}
+            yield self._row(
+                f"aligned dispatch, {ranks} ranks, throughput", None, "%",
+                lambda c, rows=rows: 100 * (rows[c].alone_ms / rows[c].aligned_ms - 1), None, few, "up",
+            )  # fmt: skip
+            yield self._row(
+                f"and one step ahead, {ranks} ranks, throughput", None, "%",
+                lambda c, rows=rows: 100 * (rows[c].aligned_ms / rows[c].ahead_ms - 1), None, few, "up",
+            )  # fmt: skip
 
     def _row(
         self,
@@ -124,6 +135,7 @@ class Claims:
         of: Callable[[str], float],
         measured: float | None,
         corners: dict[str, CostProfile] | None = None,
+        direction: str = "",
     ) -> dict[str, Any]:
         values = {corner: of(corner) for corner in corners or self.corners}
         low, high = (float(np.quantile(list(values.values()), share)) for share in (0.1, 0.9))
@@ -139,7 +151,7 @@ class Claims:
             verdict = "surpassed" if abs(low) > abs(claimed) and abs(high) > abs(claimed) else "not reached"
         return {
             "claim": claim, "claimed": claimed, "unit": unit, "simulated": values["central"], "low": low, "high": high,
-            "measured": measured, "verdict": verdict,
+            "measured": measured, "verdict": verdict, "direction": direction,
         }  # fmt: skip
 
     def _tiling_change(self, now: list[Task]) -> Callable[[str], float]:
@@ -175,6 +187,11 @@ class Claims:
         run = self.runs[(corner, mode)]
         return 100 * (1 - float(run.device_ns[-1, 0]) / float(run.step_ns[-1, 0]))
 
+    def _agree(self, profile: CostProfile, ranks: int) -> Agreement:
+        """Aligned dispatch and agreement one step ahead, where a hundredth of a rank's signatures are new."""
+        subject = self.subject.on(profile)
+        return agree(subject, grow(subject, [ranks], (BASE, "sink")))[0]
+
     def _jitter(self, corner: str) -> float:
         """Spread of the step, from fastest to slowest, of sink mode over that of host mode."""
         profile, spreads = self.corners[corner], []
@@ -189,7 +206,7 @@ class Claims:
         table = RichTable("claim", "published", "simulated", "range", "measured", "verdict", title=self.title)
         for row in self.rows:
             unit = row["unit"]
-            published = "down" if row["claimed"] is None else f"{row['claimed']:g} {unit}"
+            published = row["direction"] if row["claimed"] is None else f"{row['claimed']:g} {unit}"
             measured = "-" if row["measured"] is None else f"{row['measured']:.1f}"
             span = f"{row['low']:.1f} to {row['high']:.1f}"
             table.add_row(row["claim"], published, f"{row['simulated']:.1f} {unit}", span, measured, row["verdict"])

@@ -152,9 +152,10 @@ class Prediction:
         kernels = [Measured(t, ns) for key, o in self.found.items() if key[0] in others for t, _, ns in o.kernels]
         library = KernelLibrary([*self.sweep, *kernels])
         times = {}
+        facts = [self.found[(other, mode)].facts for other in sorted(others) for mode in MODES]
+        fitted = HostCost(facts) if len(facts) > 1 else None
         for mode in MODES:
-            facts = [self.found[(other, mode)].facts for other in sorted(others)]
-            host = HostCost(facts).ns(self.found[(name, mode)].facts.counts) if len(facts) > 1 else 0.0
+            host = fitted.ns(self.found[(name, mode)].facts.counts) if fitted else 0.0
             found = self.found[(name, mode)].kernels
             times[mode] = host + sum(count * library.ns(task) for task, count, _ in found)
         return times

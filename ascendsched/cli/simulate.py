@@ -85,18 +85,20 @@ def _simulate(
     as_json: bool,
 ) -> None:
     from ascendsched.profile.trace import write_trace
-    from ascendsched.sim import comparison
+    from ascendsched.sim import cluster, comparison
     from ascendsched.sim.engine import MODES
 
     with progress(as_json) as say:
         say(f"compiling {name}")
         subject = comparison.Subject(name, profile, batch, context)
         rows = comparison.compare_modes(subject, modes, ranks, workers)
-        growth, agreement = [], []
+        growth: list[cluster.Growth] = []
+        agreement: list[cluster.Agreement] = []
         if ranks > 1 and len(modes) > 1:
             say(f"simulating up to {ranks} ranks")
-            growth = comparison.grow(subject, [n for n in GROWTH_STEPS if n < ranks] + [ranks])
-            agreement = comparison.agree(growth)
+            sizes = [n for n in GROWTH_STEPS if n < ranks] + [ranks]
+            growth = cluster.grow(subject, sizes)
+            agreement = cluster.agree(subject, growth)
         if trace is not None:
             recording = comparison.run_mode(subject, MODES[modes[-1]], ranks).recording
             if recording is not None:
@@ -106,7 +108,7 @@ def _simulate(
     if html is not None:
         from ascendsched.sim.page import make_page
 
-        Path(html).write_text(make_page(title, unit, rows, growth, profile), encoding="utf-8")
+        Path(html).write_text(make_page(title, unit, rows, growth, agreement, profile), encoding="utf-8")
     if as_json:
         tables = {
             "modes": comparison.as_dicts(rows),
@@ -125,8 +127,28 @@ def _simulate(
             [(g.ranks, g.mode, g.step_ms, g.slowest_ms, g.idle_pct) for g in growth],
         )
         share = 100 * agreement[0].miss_share
-        click.echo(f"sink mode where each rank misses {share:g} % of its signatures, alone and agreed one step ahead:")
-        _print_table(("ranks", "alone ms", "agreed ms"), [(a.ranks, a.alone_ms, a.agreed_ms) for a in agreement])
+        click.echo(
+            f"sink mode where {share:g} % of a rank's signatures are new: ranks that choose alone, that agree on"
+        )
+        click.echo("mode and bucket before each step (aligned dispatch), and that do so one step ahead:")
+        _print_table(
+            ("ranks", "alone ms", "aligned ms", "gain %", "one step ahead ms", "gain %"),
+            [
+                (
+                    a.ranks,
+                    a.alone_ms,
+                    a.aligned_ms,
+                    _gain(a.alone_ms, a.aligned_ms),
+                    a.ahead_ms,
+                    _gain(a.aligned_ms, a.ahead_ms),
+                )
+                for a in agreement
+            ],
+        )
+
+
+def _gain(before: float, after: float) -> float:
+    return 100 * (before / after - 1)
 
 
 def _print_table(head: tuple[str, ...], rows: list[tuple[object, ...]]) -> None:
@@ -166,6 +188,7 @@ def _calibrate(
                 "p90": round(c.p90, 5),
                 "recorded_ns": c.recorded_ns,
                 "predicted_ns": c.predicted_ns,
+                "reason": c.reason,
             }
             for role, source, c in found
         ]
@@ -178,4 +201,6 @@ def _calibrate(
                 f"{100 * c.p90:.1f} % at the ninth tenth; "
                 f"span {c.recorded_ns / 1e6:.2f} ms, predicted {c.predicted_ns / 1e6:.2f}"
             )
+            if c.reason:
+                click.echo(f"  why it is off: {c.reason}")
     return fitted

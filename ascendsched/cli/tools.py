@@ -9,6 +9,7 @@ import click
 #: Command name -> what its line in the overview says.
 TOOLS = {
     "memplan": "Place buffers with known lifetimes in one arena.",
+    "conformance": "Check that a device does what every device must.",
     "buckets": "Find the lengths to pad to that waste least, for a trace of requests.",
 }
 

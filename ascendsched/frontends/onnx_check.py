@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ascendsched import plugins
 from ascendsched.element_types import ONNX_TYPES
 from ascendsched.errors import GraphError
 from ascendsched.frontends.node import Tensor
@@ -101,6 +102,7 @@ def check_model(model: str | os.PathLike[str] | bytes | onnx.ModelProto, device:
             entry.refused.append((node, _bare(why_not, node)))
 
     assert isinstance(outline, _Outline)  # noqa: S101 - what the lambda above makes
+    plugins.load(device)
     for op, node, types, why_not in _core.check_support(outline.core, device):
         note(op, node, why_not, types)
     for op, names in shared.unknown.items():

@@ -34,6 +34,10 @@ cdef extern from "ascendsched/operator.h" nogil:
         double (*attribute_float)(const asc_context* context, const char* name, double fallback) noexcept nogil
         int (*fail)(asc_context* context, const char* why) noexcept nogil
         char error[256]
+        int32_t (*attribute_ints)(
+            const asc_context* context, const char* name, int64_t* values, int32_t capacity
+        ) noexcept nogil
+        const char* (*attribute_text)(const asc_context* context, const char* name, const char* fallback) noexcept nogil
 
     ctypedef struct asc_operator:
         uint32_t version

@@ -59,7 +59,9 @@ class Spans:
     node: Ints
     sequence: Ints
     stage: Ints
-    worker: Ints  # of host mode's pipeline: 1 places memory, 2 launches, 3 and on make tilings; 0: the launching thread
+    # Of host mode's pipeline: 1 places memory, 2 launches, 3 and on make tilings; 0: the launching thread. Of device
+    # spans: the stream.
+    worker: Ints
 
     def __len__(self) -> int:
         return len(self.start)
@@ -211,7 +213,8 @@ def _columns(array: NDArray[Any], origin: np.uint64, scale: float, side: str, no
     # Differences modulo 2^64, read as signed, survive an end that lies before the origin.
     start = np.rint((array["start"] - origin).view(np.int64) * scale).astype(np.int64)
     end = np.rint((array["end"] - origin).view(np.int64) * scale).astype(np.int64)
-    jumps = int(np.count_nonzero(np.diff(end) < -CLOCK_JUMP_NS))
+    same_thread = np.diff(array["worker"].astype(np.int64)) == 0  # each writes a log of its own
+    jumps = int(np.count_nonzero((np.diff(end) < -CLOCK_JUMP_NS) & same_thread))
     if jumps:
         notes.append(f"{side} clock jumped back {jumps} times: times around the jumps are wrong")
     good = (end >= start) & (array["stage"] < len(STAGES))

@@ -20,6 +20,7 @@ SCHEMA = "ascendsched.trace/1"
 PROCESS = 1
 HOST, WAITS, DEVICE = 1, 2, 3
 WORKERS = 10  # and on: threads of host mode's pipeline
+STREAMS = 300  # and on: streams of the device beside the first
 WAIT = STAGES.index("wait")
 
 
@@ -31,7 +32,8 @@ def trace_events(recording: Recording) -> Iterator[dict[str, Any]]:
     for worker in _workers(recording):
         yield from _complete(recording, host.take((host.stage != WAIT) & (host.worker == worker)), track_of(worker))
     yield from _complete(recording, host.take(host.stage == WAIT), WAITS)
-    yield from _complete(recording, recording.device, DEVICE)
+    for stream in _streams(recording):
+        yield from _complete(recording, recording.device.take(recording.device.worker == stream), stream_track(stream))
     yield from _flows(recording)
 
 
@@ -81,9 +83,23 @@ def _workers(recording: Recording) -> list[int]:
     return [0, *sorted(set(recording.host.worker.tolist()) - {0})]
 
 
+def _streams(recording: Recording) -> list[int]:
+    return [0, *sorted(set(recording.device.worker.tolist()) - {0})]
+
+
+def stream_track(stream: int) -> int:
+    """Number of the track that shows what a stream of the device executes."""
+    return STREAMS + stream if stream else DEVICE
+
+
 def track_of(worker: int) -> int:
     """Number of the track that shows a worker's spans; waits have a track of their own."""
     return WORKERS + worker if worker else HOST
+
+
+def stream_of(track: object) -> int:
+    """Number of the stream whose kernels lie on a track; 0 for the first one's, and for tracks of the host."""
+    return track - STREAMS if isinstance(track, int) and STREAMS < track < STREAMS + 256 else 0
 
 
 def worker_of(track: object) -> int:
@@ -100,6 +116,7 @@ def _metadata(recording: Recording) -> Iterator[dict[str, Any]]:
     yield {"ph": "M", "name": "process_name", "pid": PROCESS, "tid": 0, "args": {"name": "ascendsched"}}
     names = {HOST: "host", WAITS: "waits", DEVICE: f"device: {recording.device_name}"}
     names |= {track_of(worker): worker_name(worker) for worker in _workers(recording)[1:]}
+    names |= {stream_track(s): f"device: {recording.device_name}, stream {s}" for s in _streams(recording)[1:]}
     for track, name in names.items():
         yield {"ph": "M", "name": "thread_name", "pid": PROCESS, "tid": track, "args": {"name": name}}
         yield {"ph": "M", "name": "thread_sort_index", "pid": PROCESS, "tid": track, "args": {"sort_index": track}}
@@ -114,7 +131,7 @@ def _complete(recording: Recording, spans: Spans, track: int) -> Iterator[dict[s
             args |= {"node": recording.node_name(node) or node, "op": recording.node_op(node)}
         yield {
             "ph": "X",
-            "name": (recording.node_op(node) or stage) if track == DEVICE else stage,
+            "name": (recording.node_op(node) or stage) if track == DEVICE or track >= STREAMS else stage,
             "cat": stage,
             "pid": PROCESS,
             "tid": track,

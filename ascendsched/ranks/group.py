@@ -33,6 +33,8 @@ class Group(ABC):
         Deadline of every collective.
     failure : AscendSchedError or None
         What broke the group.
+    doing : str
+        The call that this rank is in, or was in last.
     arrivals : list
         (name, clock in ns) of this rank at each named collective, for `measure_skew`.
     """
@@ -40,6 +42,7 @@ class Group(ABC):
     def __init__(self, rank: int, size: int, timeout_s: float, clock: Callable[[], int] = time.monotonic_ns) -> None:
         self.rank, self.size, self.timeout_s, self.clock = rank, size, timeout_s, clock
         self.failure: AscendSchedError | None = None
+        self.doing = "joining"
         self.arrivals: list[tuple[str, int]] = []
 
     def all_reduce(self, array: Array, op: str = "sum", name: str = "") -> Array:
@@ -94,6 +97,7 @@ class Group(ABC):
     def _guard(self, what: str, call: Callable[[], T]) -> T:
         if self.failure is not None:
             raise self.failure
+        self.doing = what
         begin = time.monotonic()
         try:
             return call()

@@ -17,6 +17,8 @@ from ascendsched.profile.timeline import STAGE_NUMBER, WORK, Rank
 from ascendsched.sim.cost_profile import CostProfile
 
 MIN_LAUNCHES = 8
+#: Starts that are off by more of the span are explained.
+LIMIT = 0.1
 # A host that does not launch for so long is loading data or running something else than the model.
 PAUSE_NS = 1_000_000
 SHARES = (0.0, 0.01, 0.1, 0.25, 0.5, 0.75, 0.9, 0.99, 1.0)
@@ -52,13 +54,17 @@ class Host:
 
 @dataclass(frozen=True)
 class Check:
-    """Errors of predicted kernel starts, as shares of the recorded span: median and 90th percentile; and its length."""
+    """Errors of predicted kernel starts, as shares of the recorded span: median and 90th percentile; and its length.
+
+    `reason`: why they are above `LIMIT`; empty where they are not.
+    """
 
     kernels: int
     median: float
     p90: float
     recorded_ns: int
     predicted_ns: int
+    reason: str = ""
 
 
 def launched_kernels(rank: Rank) -> Launched:
@@ -148,7 +154,21 @@ def check_host(host: Host, rank: Rank) -> Check:
     length = max(1, int(work.end.max() - work.start[0]))
     error = np.abs(predicted + drift - work.start) / length
     total = free + drift - int(work.start[0])
-    return Check(len(work), float(np.median(error)), float(np.quantile(error, 0.9)), length, total)
+    median, p90 = float(np.median(error)), float(np.quantile(error, 0.9))
+    return Check(len(work), median, p90, length, total, _reason(host, work, rank) if p90 > LIMIT else "")
+
+
+def _reason(host: Host, work: Launched, rank: Rank) -> str:
+    """What a recording holds that a replay of its host cannot know, or the fit does not."""
+    streams = len(np.unique(work.stream))
+    unknown = np.isin(work.name, [i for i, name in enumerate(rank.names) if name not in host.period_of]).mean()
+    if streams > 1:
+        return f"its kernels run on {streams} streams, and the events between them are not recorded"
+    if unknown > 0.25:
+        return f"{100 * unknown:.0f} % of its kernels are none of those that the host was fitted to"
+    if work.waited.any():
+        return f"its host waits for the device {np.count_nonzero(work.waited)} times, for results that it goes on from"
+    return "its host takes other times for the same kernels than the one that was fitted"
 
 
 def fit_profile(rank: Rank, base: CostProfile) -> CostProfile:

@@ -1,4 +1,4 @@
-"""Modes side by side on one simulated device, and how a job grows with its ranks."""
+"""Modes side by side on one simulated device."""
 
 from __future__ import annotations
 
@@ -15,8 +15,6 @@ from ascendsched.sim.workload import Workload, make_workload
 from ascendsched.tasks import Task
 
 STEPS = 3
-# Steps over which a job with jitter is averaged, first one left out.
-JITTER_STEPS = 4
 # One node of eight devices shares a layer; more ranks hold copies and meet in the same collectives.
 MAX_SHARDS = 8
 
@@ -31,31 +29,6 @@ class Row:
     idle_pct: float
     host_pct: float
     verdict: str
-
-
-@dataclass(frozen=True)
-class Growth:
-    """One mode with one number of ranks."""
-
-    ranks: int
-    mode: str
-    step_ms: float
-    slowest_ms: float
-    idle_pct: float
-
-
-@dataclass(frozen=True)
-class Agreement:
-    """Mean step in sink mode where each rank meets a signature it has not loaded with a small probability.
-
-    `alone_ms`: the rank that misses runs that step in host mode, and all others wait for it in the collectives.
-    `agreed_ms`: the ranks agree on mode and bucket one step ahead, and the schedule is loaded before it is needed.
-    """
-
-    ranks: int
-    miss_share: float
-    alone_ms: float
-    agreed_ms: float
 
 
 def shards_for(model: str, ranks: int) -> int:
@@ -80,6 +53,12 @@ class Subject:
             model = build_model(self.name, self.batch, self.context, shards)
             self._plans[shards] = (model, plan_tasks(model))
         return self._plans[shards]
+
+    def on(self, profile: CostProfile) -> Subject:
+        """The same model on another device; what was compiled is shared."""
+        other = Subject(self.name, profile, self.batch, self.context)
+        other._plans = self._plans
+        return other
 
     def workload(self, ranks: int = 1, profile: CostProfile | None = None) -> Workload:
         """The workload of one rank."""
@@ -123,40 +102,6 @@ def compare_modes(
             mode = replace(mode, workers=workers)
         rows.append(make_row(subject, mode, run_mode(subject, mode, ranks), ranks))
     return rows
-
-
-def grow(
-    subject: Subject, ranks: Sequence[int], modes: Sequence[str] = ("host-uncached", "host", "sink")
-) -> list[Growth]:
-    """How a step grows with the number of ranks, hosts varying; a step takes as long as its slowest rank's."""
-    rows = []
-    for count in ranks:
-        work = subject.workload(count)
-        for name in modes:
-            found = simulate(work, subject.profile, MODES[name], steps=JITTER_STEPS, ranks=count, seed=count)
-            steps = found.step_ns[1:].max(axis=1)
-            busy = found.device_ns[1:].mean()
-            rows.append(
-                Growth(
-                    count,
-                    name,
-                    float(steps.mean()) / 1e6,
-                    float(steps.max()) / 1e6,
-                    float(100 * (1 - busy / steps.mean())),
-                )
-            )
-    return rows
-
-
-def agree(rows: Sequence[Growth], miss_share: float = 0.01) -> list[Agreement]:
-    """What agreeing on mode and bucket one step ahead gains, from the steps of `grow`."""
-    steps = {(row.ranks, row.mode): row.step_ms for row in rows}
-    found = []
-    for ranks in sorted({row.ranks for row in rows}):
-        sink, missed = steps[(ranks, "sink")], steps[(ranks, "host-uncached")]
-        share = 1 - (1 - miss_share) ** ranks
-        found.append(Agreement(ranks, miss_share, share * missed + (1 - share) * sink, sink))
-    return found
 
 
 def as_dicts(rows: Sequence[Any]) -> list[dict[str, Any]]:

@@ -18,9 +18,9 @@ from ascendsched.tasks import Task
 
 Floats = NDArray[np.float64]
 
-NEIGHBOURS = 3
-# Two doublings of work between two kernels say as much as nothing about a third one.
-REACH = 2.0
+NEIGHBOURS = 5
+# One doubling of work between two kernels say as much as nothing about a third one.
+REACH = 1.0
 
 
 @dataclass(frozen=True)
@@ -90,8 +90,15 @@ class KernelLibrary:
             weights = 1 / (0.05 + distance[nearest]) ** 2
             if level + 1 < len(_keys(task)) and distance[nearest[0]] > REACH * (level + 1):
                 continue
-            return float(coarse * np.exp(np.average(factors[nearest], weights=weights)))
+            return float(coarse * np.exp(_weighted_median(factors[nearest], weights)))
         return coarse
+
+
+def _weighted_median(values: Floats, weights: Floats) -> float:
+    """Where half of the weight lies on either side, between values: one kernel that was disturbed changes little."""
+    order = np.argsort(values, kind="stable")
+    reached = np.cumsum(weights[order]) - weights[order] / 2
+    return float(np.interp(weights.sum() / 2, reached, values[order]))
 
 
 def _features(task: Task) -> Floats:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from html import escape
 
-from ascendsched.sim.comparison import Growth, Row
+from ascendsched.sim.cluster import Agreement, Growth
+from ascendsched.sim.comparison import Row
 from ascendsched.sim.cost_profile import CostProfile
 
 STYLE = (
@@ -15,7 +16,14 @@ STYLE = (
 )
 
 
-def make_page(title: str, unit: str, rows: Sequence[Row], growth: Sequence[Growth], profile: CostProfile) -> str:
+def make_page(
+    title: str,
+    unit: str,
+    rows: Sequence[Row],
+    growth: Sequence[Growth],
+    agreement: Sequence[Agreement],
+    profile: CostProfile,
+) -> str:
     """The page; it loads nothing from anywhere."""
     longest = max(row.step_ms for row in rows)
     body = [f"<h1>{escape(title)}</h1><p>Simulated on {escape(profile.description)}.</p>"]
@@ -33,6 +41,10 @@ def make_page(title: str, unit: str, rows: Sequence[Row], growth: Sequence[Growt
         body.append("<h2>Growth with the number of ranks</h2>")
         table = [[str(g.ranks), g.mode, *(f"{v:.2f}" for v in (g.step_ms, g.slowest_ms, g.idle_pct))] for g in growth]
         body.append(_table(("ranks", "mode", "mean step ms", "slowest ms", "device idle %"), table))
+    if agreement:
+        body.append("<h2>Ranks that choose alone, and that agree on mode and bucket</h2>")
+        table = [[str(a.ranks), *(f"{v:.2f}" for v in (a.alone_ms, a.aligned_ms, a.ahead_ms))] for a in agreement]
+        body.append(_table(("ranks", "alone ms", "aligned ms", "one step ahead ms"), table))
     body.append("<h2>Costs and their sources</h2>")
     body.append(_table(("figure", "value", "range", "source"), _costs(profile)))
     return (

@@ -65,7 +65,7 @@ def work_of(task: Task, float_bytes: int = 4) -> Work:
     widest = max([elements(o) for o in (*inputs, *outputs) if o and not (product and o.is_constant)], default=0)
     out = elements(outputs[0]) if outputs else 0
     vector = sum(PER_ELEMENT.get(op, 1) for op in ops if op not in PRODUCTS) * (out if product else widest)
-    matrix = _product_operations(product, inputs, out) if product else 0.0
+    matrix = _product_operations(product, task) if product else 0.0
     if task.op in RECURRENT and len(inputs) > 2 and inputs[0] is not None:
         steps, batch = inputs[0].shape[:2]
         matrix = 2.0 * steps * batch * (elements(inputs[1]) + elements(inputs[2]))
@@ -73,16 +73,21 @@ def work_of(task: Task, float_bytes: int = 4) -> Work:
     return Work(matrix, vector, read + written, is_int8)
 
 
-def _product_operations(op: str, inputs: tuple[Operand | None, ...], out: int) -> float:
+def _product_operations(op: str, task: Task) -> float:
     """2 x results x length of the sums; of a fused node, whose first constant of rank 2 or more is the product's."""
-    present = [i for i in inputs if i is not None and len(i.shape) >= 2]
-    if not present or not out:
+    present = [i for i in task.inputs if i is not None and len(i.shape) >= 2]
+    result = task.outputs[0] if task.outputs else None
+    if not present or result is None:
         return 0.0
+    weights = next((i for i in present if i.is_constant), None)
     if op.startswith("Conv"):
-        weights = next((i for i in present if i.is_constant), present[-1])
-        per_result = elements(weights) / max(1, weights.shape[1 if op == "ConvTranspose" else 0])
-        return 2.0 * out * per_result
-    return 2.0 * out * present[0].shape[-1]
+        weights = weights or present[-1]
+        return 2.0 * elements(result) * (elements(weights) / max(1, weights.shape[1 if op == "ConvTranspose" else 0]))
+    length = present[0].shape[-1]
+    if task.parts and weights is not None:  # its first input need not be the product's
+        rows, columns = weights.shape[-2:]
+        length = columns if result.shape[-1:] == (rows,) and rows != columns else rows
+    return 2.0 * elements(result) * length
 
 
 def kernel_ns(work: Work, profile: CostProfile) -> int:

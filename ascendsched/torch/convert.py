@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import fx
 
+from ascendsched import plugins
 from ascendsched.errors import UnsupportedError
 from ascendsched.graph import Graph, Tensor
 from ascendsched.native import core as _core
@@ -92,6 +93,7 @@ def reasons(module: fx.GraphModule, device: str) -> dict[fx.Node, str]:
             _check_types(node)
         except UnsupportedError as error:
             found[node] = str(error)
+    plugins.load(device)
     for op, name, _, why_not in _core.check_support(graph.core, device):
         node = nodes.get(name.partition("/")[0])
         if why_not and node is not None:

@@ -238,19 +238,18 @@ def _index_put(
     axis, index = axes[0], given[0]
     if index.rank != 1:
         raise refuse("index_put of one axis by indices of rank other than 1")
-    # ScatterND wants the axis in front.
-    perm = [axis, *(d for d in range(x.rank) if d != axis)]
-    places = c.op("Unsqueeze", c.cast(index, "int64"), c.constant([1]))
     before = c.op("Shape", x.tensor, start=0, end=axis) if axis else None
     after = c.op("Shape", x.tensor, start=axis + 1) if axis + 1 < x.rank else None
     parts = [part for part in (before, c.op("Shape", index.tensor), after) if part is not None]
     target = parts[0] if len(parts) == 1 else c.op("Concat", *parts, axis=0)
     spread = c.op("Expand", c.cast(values, x.dtype), target)
+    places = c.cast(index, "int64")
     if axis == 0:
-        return c.op("ScatterND", x.tensor, places, spread, reduction=reduction)
-    front, updates = (c.op("Transpose", t, perm=perm) for t in (x.tensor, spread))
-    made = c.op("ScatterND", front, places, updates, reduction=reduction)
-    return c.op("Transpose", made, perm=[perm.index(d) for d in range(x.rank)])
+        return c.op("ScatterND", x.tensor, c.op("Unsqueeze", places, c.constant([1])), spread, reduction=reduction)
+    # One index per element: that is less than moving the axis of all of x to the front and back.
+    if behind := list(range(1, x.rank - axis)):
+        places = c.op("Unsqueeze", places, c.constant(behind))
+    return c.op("ScatterElements", x.tensor, c.op("Expand", places, target), spread, axis=axis, reduction=reduction)
 
 
 @lowers(aten.scatter.src, aten.scatter_add.default)

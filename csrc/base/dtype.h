@@ -49,6 +49,7 @@ class DTypeSet {
   constexpr DTypeSet() = default;
   constexpr DTypeSet(DType t) : bits_(1u << static_cast<int>(t)) {}
   constexpr bool contains(DType t) const { return (bits_ >> static_cast<int>(t)) & 1u; }
+  constexpr bool is_empty() const { return bits_ == 0; }
   constexpr DTypeSet operator|(DTypeSet o) const { return DTypeSet(bits_ | o.bits_); }
 
  private:

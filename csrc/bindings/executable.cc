@@ -1,7 +1,6 @@
 #include "bindings/executable.h"
 
 #include <cmath>
-#include <cstddef>
 
 #include "bindings/arrays.h"
 #include "bindings/module.h"
@@ -155,14 +154,25 @@ std::vector<py::object> by_position(const PyExecutable& exe, const py::dict& out
   return arrays;
 }
 
-py::list run_now(const PyExecutable& exe, const Feeds& feeds, const std::vector<TensorView>& bound,
-                 const std::vector<py::object>& bound_arrays) {
+// Starts a run and waits for it. Throws its error.
+std::shared_ptr<Run> complete_run(const PyExecutable& exe, const Feeds& feeds, const std::vector<TensorView>& bound,
+                                  const std::vector<py::object>& bound_arrays) {
   std::shared_ptr<Run> run;
-  {
+  try {
     py::gil_scoped_release unlocked;
     run = exe.core->start(feeds.views, bound, false);
     run->wait(-1);
+  } catch (const DeviceError&) {
+    if (run) keep_if_lost(*run, feeds.held);
+    if (run) keep_if_lost(*run, bound_arrays);
+    throw;
   }
+  return run;
+}
+
+py::list run_now(const PyExecutable& exe, const Feeds& feeds, const std::vector<TensorView>& bound,
+                 const std::vector<py::object>& bound_arrays) {
+  const std::shared_ptr<Run> run = complete_run(exe, feeds, bound, bound_arrays);
   if (exe.core->update_signature(exe.last.signature)) exe.last.ticks = 0;
   return results_of(*run, bound_arrays);
 }
@@ -175,6 +185,14 @@ py::dict as_dict(const PyExecutable& exe, const py::list& results) {
 
 // A run in flight; keeps the arrays that it reads and writes.
 struct PyRun {
+  ~PyRun() {
+    if (!run->is_done()) {
+      py::gil_scoped_release unlocked;
+      run->complete();
+    }
+    keep_if_lost(*run, feeds.held);
+  }
+
   Feeds feeds;
   std::vector<py::object> bound_arrays;
   std::vector<py::str> output_names;
@@ -199,57 +217,6 @@ struct PyBinding {
   std::vector<TensorView> bound;
   std::vector<py::object> bound_arrays;
 };
-
-py::array spans_array(const SpanLog& log) {
-  py::list field_names, formats, offsets;
-  const auto field = [&](const char* name, const char* format, size_t offset) {
-    field_names.append(name);
-    formats.append(py::dtype(format));
-    offsets.append(offset);
-  };
-  field("start", "u8", offsetof(Span, start_ticks));
-  field("end", "u8", offsetof(Span, end_ticks));
-  field("run", "u4", offsetof(Span, run));
-  field("node", "i4", offsetof(Span, node));
-  field("sequence", "u4", offsetof(Span, sequence));
-  field("stage", "u1", offsetof(Span, stage));
-  field("worker", "u1", offsetof(Span, worker));
-  const py::dtype dtype(field_names, formats, offsets, sizeof(Span));
-  return py::array(dtype, {static_cast<ssize_t>(log.size())}, {static_cast<ssize_t>(sizeof(Span))}, log.data());
-}
-
-// Host spans of the launching thread and of the pipeline's workers.
-py::list host_arrays(const Recorder& r, uint64_t* lost) {
-  py::list arrays;
-  arrays.append(spans_array(r.host));
-  for (const auto& log : r.workers) {
-    if (!log) continue;
-    arrays.append(spans_array(*log));
-    *lost += log->lost();
-  }
-  return arrays;
-}
-
-py::dict stop_profile(PyExecutable& exe) {
-  std::unique_ptr<Recorder> r;
-  {
-    py::gil_scoped_release unlocked;
-    r = exe.core->stop_recording();
-  }
-  if (!r) throw PlanError("[profile] no profile is on");
-  py::list nodes;
-  for (const NodeInfo& n : exe.core->nodes()) nodes.append(py::make_tuple(n.name, n.op));
-  py::dict d;
-  uint64_t lost = r->host.lost() + r->device.lost();
-  d["host"] = py::module_::import("numpy").attr("concatenate")(host_arrays(*r, &lost));
-  d["device"] = spans_array(r->device);
-  d["ns_per_tick"] = ns_per_tick();
-  d["lost"] = lost;
-  d["inline"] = r->was_inline;
-  d["device_name"] = exe.core->device_info().name;
-  d["nodes"] = nodes;
-  return d;
-}
 
 py::list signature_of(const PyExecutable& exe, const std::vector<ValueId>& values) {
   py::list list;
@@ -282,7 +249,8 @@ Mode mode_from_name(const std::string& name) {
 std::unique_ptr<PyExecutable> compile(const std::shared_ptr<Graph>& graph, const std::string& device,
                                       const std::string& mode, int threads, size_t memory_limit_bytes,
                                       size_t tiling_cache_bytes, size_t schedule_cache_bytes, bool memo, bool fuse,
-                                      bool use_onednn, int pipeline_workers, py::object normalize, bool keep_graph) {
+                                      bool use_onednn, int pipeline_workers, int streams, py::object normalize,
+                                      bool keep_graph) {
   ExecutableOptions o;
   o.device = device;
   o.mode = mode_from_name(mode);
@@ -292,6 +260,7 @@ std::unique_ptr<PyExecutable> compile(const std::shared_ptr<Graph>& graph, const
   o.tiling_cache_bytes = tiling_cache_bytes;
   o.schedule_cache_bytes = schedule_cache_bytes;
   o.pipeline_workers = pipeline_workers;
+  o.streams = streams;
   std::shared_ptr<Executable> core;
   {
     py::gil_scoped_release unlocked;
@@ -304,6 +273,11 @@ std::unique_ptr<PyExecutable> compile(const std::shared_ptr<Graph>& graph, const
 }
 
 }  // namespace
+
+void keep_if_lost(const Run& run, const std::vector<py::object>& objects) {
+  if (!run.is_lost()) return;
+  for (const py::object& object : objects) object.inc_ref();
+}
 
 void bind_executable(py::module_& m) {
   py::class_<PyRun>(m, "Run")
@@ -380,13 +354,15 @@ void bind_executable(py::module_& m) {
           "drop_cache_entries", [](PyExecutable& e, size_t n) { e.core->drop_cache_entries(n); },
           py::call_guard<py::gil_scoped_release>())
       .def(
+          "find_race", [](PyExecutable& e) { return e.core->find_race(); }, py::call_guard<py::gil_scoped_release>())
+      .def(
           "start_profile", [](PyExecutable& e, size_t bytes) { e.core->start_recording(bytes); },
           py::arg("capacity_bytes"), py::call_guard<py::gil_scoped_release>())
       .def("stop_profile", &stop_profile);
 
   m.def("compile", &compile, py::arg("graph"), py::kw_only(), py::arg("device"), py::arg("mode"), py::arg("threads"),
         py::arg("memory_limit_bytes"), py::arg("tiling_cache_bytes"), py::arg("schedule_cache_bytes"), py::arg("memo"),
-        py::arg("fuse"), py::arg("use_onednn"), py::arg("pipeline_workers"), py::arg("normalize"),
+        py::arg("fuse"), py::arg("use_onednn"), py::arg("pipeline_workers"), py::arg("streams"), py::arg("normalize"),
         py::arg("keep_graph"));
 }
 

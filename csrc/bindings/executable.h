@@ -8,6 +8,7 @@
 
 #include "bindings/module.h"
 #include "runtime/executable.h"
+#include "runtime/run.h"
 
 namespace asc {
 
@@ -49,6 +50,12 @@ struct PyExecutable {
   // Input arrays that had to be copied: for their layout (strides, alignment), for their type or byte order.
   mutable uint64_t copies_for_layout = 0, copies_for_type = 0;
 };
+
+// Ends the recording that is on: its spans and what readers need besides.
+py::dict stop_profile(PyExecutable& exe);
+
+// A device that was given up may still use what a run was given: these objects are never freed then.
+void keep_if_lost(const Run& run, const std::vector<py::object>& objects);
 
 // The executable's last signature once more, on these addresses in graph order; false where a run has to be started.
 bool repeat_addresses(const PyExecutable& exe, void* const* inputs, void* const* outputs);

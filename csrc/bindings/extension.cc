@@ -1,6 +1,7 @@
-// Operators that packages bring, in C.
+// Operators and devices that packages bring, in C.
 #include "ops/extension.h"
 
+#include "backends/plugin/registry.h"
 #include "bindings/module.h"
 
 namespace asc {
@@ -15,6 +16,16 @@ void bind_extension(py::module_& m) {
     const int64_t number = add_extension(op);
     object.inc_ref();
     return py::make_tuple(op->name, number, op->outputs);
+  });
+  // capsule -> name; the capsule is kept for the life of the process
+  m.def("register_device", [](const py::object& object) {
+    if (!PyCapsule_IsValid(object.ptr(), kDeviceCapsule))
+      throw DeviceError("[device] " + py::str(py::type::of(object)).cast<std::string>() + " is no capsule named '" +
+                        kDeviceCapsule + "'; pass what the package's C code makes");
+    const auto* device = static_cast<const asc_device*>(PyCapsule_GetPointer(object.ptr(), kDeviceCapsule));
+    std::string name = add_plugin(device);
+    object.inc_ref();
+    return name;
   });
 }
 

@@ -125,7 +125,10 @@ double measure_ring(size_t capacity, size_t count, size_t batch) {
 }
 
 py::dict tilings_by_op(const std::string& device) {
-  create_device(device, {});  // complains of an unknown name
+  {
+    py::gil_scoped_release unlocked;
+    create_device(device, {});  // complains of an unknown name
+  }
   py::dict all;
   for (const auto& [op, c] : shared_tilings(device)->counters_by_op()) {
     py::dict d;

@@ -191,10 +191,13 @@ class TensorCall {
 
   py::object start(const Arguments& given) const {
     std::shared_ptr<Run> run;
-    {
+    try {
       py::gil_scoped_release unlocked;
       run = exe_->core->start(given.views, {}, false);
       run->wait(-1);
+    } catch (const DeviceError&) {
+      if (run) keep_if_lost(*run, given.held);
+      throw;
     }
     if (exe_->core->update_signature(exe_->last.signature)) exe_->last.ticks = 0;
     std::vector<TensorView> views;

@@ -10,11 +10,11 @@ namespace asc {
 Event::Event() : fork_generation_(fork_generation()) {}
 
 void Event::fail(uint32_t node, Status status, std::string what) {
-  if (failed_) return;
-  failed_ = true;
+  if (has_first_.exchange(true)) return;
   status_ = status;
   node_ = node;
   error_ = std::move(what);
+  failed_ = true;
 }
 
 bool Event::wait(int64_t timeout_ns) const {
@@ -24,13 +24,15 @@ bool Event::wait(int64_t timeout_ns) const {
   return done_.wait(timeout_ns);
 }
 
+// A store costs many times what a look does, and nearly every run succeeds.
 void Event::reset() {
   done_.reset();
-  failed_ = false;
-  is_cancelled_ = false;
+  if (is_cancelled_) is_cancelled_ = false;
+  fork_generation_ = fork_generation();
+  if (!has_first_) return;
+  has_first_ = failed_ = false;
   status_ = Status::kOk;
   node_ = 0;
-  fork_generation_ = fork_generation();
   error_.clear();
 }
 

@@ -15,6 +15,8 @@ namespace asc {
 // event done may destroy it at once.
 class Event {
  public:
+  static constexpr uint32_t kNoNode = ~uint32_t{0};  // of a failure that belongs to no task
+
   Event();
   Event(const Event&) = delete;
   Event& operator=(const Event&) = delete;
@@ -22,7 +24,7 @@ class Event {
   // --- executor side -------------------------------------------------------------------------------------------
   // True once a task of this run failed, or the run was cancelled: later tasks of the run are skipped.
   bool has_failed() const { return failed_ || is_cancelled_; }
-  // Only the executor's thread, before signal(), or the launching thread before anything was launched.
+  // Any executor of the run before it is signalled, or the launching thread. The first failure is kept.
   void fail(uint32_t node, Status status, std::string what);
   void signal() { done_.open(); }
 
@@ -52,7 +54,8 @@ class Event {
 
  private:
   Latch done_;
-  bool failed_ = false;
+  std::atomic<bool> has_first_{false};  // somebody writes, or has written, what failed
+  std::atomic<bool> failed_{false};
   std::atomic<bool> is_cancelled_{false};
   Status status_ = Status::kOk;
   uint32_t node_ = 0;

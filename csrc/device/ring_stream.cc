@@ -42,15 +42,18 @@ void RingStream::launch(const Task& task, void* const* slots, Event* event, uint
   push(entry, static_cast<int32_t>(task.node));
 }
 
-void RingStream::submit(const TaskChain& chain, void* const* slots, Event* event, uint32_t sequence) {
+void RingStream::submit(const TaskChain& chain, void* const* slots, Event* event, uint32_t sequence, uint32_t round) {
   const auto& loaded = static_cast<const VectorChain&>(chain);
   if (!loaded.is_loaded()) throw DeviceError("[stream.submit] the chain is not loaded; call load() first");
   if (is_inline_) {
-    runner_->run({loaded.tasks(), slots, event, sequence, 0});
+    if (loaded.steps().empty())
+      runner_->run({loaded.tasks(), slots, event, sequence, 0});
+    else
+      run_chain(loaded, {loaded.tasks(), slots, event, sequence, 0}, round);
     return;
   }
   Entry entry(Kind::kChain, event);
-  entry.chain = &loaded;
+  entry.chain = {&loaded, round};
   entry.slots = slots;
   entry.sequence = sequence;
   push(entry, -1);
@@ -75,6 +78,20 @@ void RingStream::record(Event* event) {
   push(entry, -1);
 }
 
+void RingStream::record(Point& point, uint32_t round, Event* event) {
+  if (is_inline_) return runner_->record(point, round);
+  Entry entry(Kind::kRecordPoint, event);
+  entry.point = {&point, nullptr, round};
+  push(entry, -1);
+}
+
+void RingStream::wait(const Point& point, uint32_t round, Event* event) {
+  if (is_inline_) return runner_->wait(point, round);
+  Entry entry(Kind::kWaitPoint, event);
+  entry.point = {nullptr, &point, round};
+  push(entry, -1);
+}
+
 bool RingStream::query() const {
   require_same_process();
   return ring_.is_empty();
@@ -87,7 +104,7 @@ void RingStream::synchronize() {
 
 bool RingStream::begin_inline() {
   require_same_process();
-  if (!options_.can_run_inline || is_inline_) return false;
+  if (!options_.can_run_inline || options_.number || is_inline_) return false;
   if (settled_ != ring_.pushed() && !ring_.is_empty()) return false;
   is_inline_ = true;
   runner_->on_begin_inline();
@@ -106,7 +123,7 @@ void RingStream::require_same_process() const {
 
 void RingStream::push(Entry& entry, int32_t node) {
   require_same_process();
-  if (!thread_.is_started()) thread_.start("asc-stream", [this] { run_thread(); });
+  if (!thread_.is_started()) start();
   if (options_.launch_ns) spin_for(options_.launch_ns);
   if (options_.stamps_launches) entry.launched_ticks = now_ticks();
   if (!ring_.try_push(entry)) {
@@ -118,9 +135,15 @@ void RingStream::push(Entry& entry, int32_t node) {
   work_.wake();
 }
 
+void RingStream::start() {
+  const std::string name = options_.number ? "asc-stream-" + std::to_string(options_.number) : "asc-stream";
+  thread_.start(name.c_str(), [this] { run_thread(); });
+}
+
 // --- executor ----------------------------------------------------------------------------------------------------
 
 void RingStream::run_thread() noexcept {
+  Recorder::stream() = static_cast<uint8_t>(options_.number);
   runner_->on_thread_start();
   while (Entry* entry = next_entry()) {
     ++executed_;
@@ -148,7 +171,9 @@ void RingStream::execute(const Entry& entry) {
       runner_->run({{&entry.task, 1}, entry.slots, entry.event, entry.sequence, entry.launched_ticks});
       break;
     case Kind::kChain:
-      runner_->run({entry.chain->tasks(), entry.slots, entry.event, entry.sequence, entry.launched_ticks});
+      run_chain(*entry.chain.chain,
+                {entry.chain.chain->tasks(), entry.slots, entry.event, entry.sequence, entry.launched_ticks},
+                entry.chain.round);
       break;
     case Kind::kCopy:
       if (entry.copy.bytes && !entry.event->has_failed()) std::memcpy(entry.copy.to, entry.copy.from, entry.copy.bytes);
@@ -156,7 +181,34 @@ void RingStream::execute(const Entry& entry) {
     case Kind::kRecord:
       finish(entry.event);
       break;
+    case Kind::kRecordPoint:
+      runner_->record(*entry.point.record, entry.point.round);
+      break;
+    case Kind::kWaitPoint:
+      runner_->wait(*entry.point.wait, entry.point.round);
+      break;
   }
+}
+
+// The run may be over, and the chain gone, once its last point is recorded.
+void RingStream::run_chain(const VectorChain& chain, Batch batch, uint32_t round) {
+  const ArrayView<const VectorChain::Step> steps = chain.steps();
+  const Task* const end = batch.tasks.end();
+  const Task* next = batch.tasks.begin();
+  for (const VectorChain::Step& step : steps) {
+    if (step.task_count) {
+      batch.tasks = {next, step.task_count};
+      runner_->run(batch);
+      next += step.task_count;
+    }
+    if (step.record)
+      runner_->record(*step.record, round);
+    else
+      runner_->wait(*step.wait, round);
+  }
+  if (next == end) return;
+  batch.tasks = {next, static_cast<size_t>(end - next)};
+  runner_->run(batch);
 }
 
 void RingStream::finish(Event* event) {

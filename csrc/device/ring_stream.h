@@ -31,6 +31,7 @@ class RingStream final : public Stream {
     // While it waits for entries the executor looks again this often, for a while, instead of being woken: for devices
     // whose time does not depend on when they look. 0: it is woken.
     int64_t poll_ns = 0;
+    uint32_t number = 0;           // 0 alone may run inline
     bool stamps_launches = false;  // fill Batch::launched_ticks of entries that go through the ring
   };
 
@@ -39,9 +40,11 @@ class RingStream final : public Stream {
 
   void launch(const Task& task, void* const* slots, Event* event, uint32_t sequence) override;
   // `chain` must be a loaded VectorChain and outlive completion. Throws DeviceError when it is not loaded.
-  void submit(const TaskChain& chain, void* const* slots, Event* event, uint32_t sequence) override;
+  void submit(const TaskChain& chain, void* const* slots, Event* event, uint32_t sequence, uint32_t round = 0) override;
   void copy(void* to, const void* from, size_t bytes, Event* event) override;
   void record(Event* event) override;
+  void record(Point& point, uint32_t round, Event* event) override;
+  void wait(const Point& point, uint32_t round, Event* event) override;
   uint64_t blocked_ticks() const override { return blocked_ticks_; }
   bool query() const override;
   void synchronize() override;
@@ -49,7 +52,16 @@ class RingStream final : public Stream {
   void end_inline() override;
 
  private:
-  enum class Kind : uint8_t { kTask, kChain, kCopy, kRecord };
+  enum class Kind : uint8_t { kTask, kChain, kCopy, kRecord, kRecordPoint, kWaitPoint };
+  struct ChainArgs {
+    const VectorChain* chain;
+    uint32_t round;
+  };
+  struct PointArgs {
+    Point* record;
+    const Point* wait;
+    uint32_t round;
+  };
   struct CopyArgs {
     void* to;
     const void* from;
@@ -58,7 +70,8 @@ class RingStream final : public Stream {
   struct alignas(kCacheLine) Entry {
     union {
       Task task;
-      const VectorChain* chain;
+      ChainArgs chain;
+      PointArgs point;
       CopyArgs copy;
     };
     void* const* slots = nullptr;
@@ -71,10 +84,12 @@ class RingStream final : public Stream {
   };
 
   void require_same_process() const;
+  void start();
   void push(Entry& entry, int32_t node);
   void run_thread() noexcept;
   Entry* next_entry();
   void execute(const Entry& entry);
+  void run_chain(const VectorChain& chain, Batch batch, uint32_t round);
   void finish(Event* event);
 
   const Options options_;

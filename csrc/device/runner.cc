@@ -24,6 +24,8 @@ const char* text_of(Status status) {
       return "out of memory";
     case Status::kFailed:
       return "kernel failed";
+    case Status::kLost:
+      return "device lost";
   }
   return "unknown status";
 }
@@ -41,6 +43,7 @@ Status launch_each(const Task*& task, const Task* end, void* const* slots, Worke
 Status launch_each_recorded(const Task*& task, const Batch& batch, Worker& worker, SpanLog& log) {
   const uint32_t run = batch.event->run, sequence = batch.sequence;
   uint64_t start = now_ticks();
+  const uint8_t stream = Recorder::stream();
   for (; task != batch.tasks.end(); ++task) {
     const Status status = task->launch(*task, batch.slots, worker);
     const uint64_t end = now_ticks();
@@ -51,7 +54,7 @@ Status launch_each_recorded(const Task*& task, const Batch& batch, Worker& worke
       span->node = static_cast<int32_t>(task->node);
       span->sequence = sequence;
       span->stage = Stage::kKernel;
-      span->worker = 0;
+      span->worker = stream;
     }
     if (status != Status::kOk) return status;
     start = end;
@@ -65,7 +68,7 @@ size_t Runner::run_tasks(const Batch& batch, Recorder* recorder) noexcept {
   if (batch.event->has_failed()) return 0;
   const Task* task = batch.tasks.begin();
   try {
-    const Status status = recorder ? launch_each_recorded(task, batch, worker_, recorder->device)
+    const Status status = recorder ? launch_each_recorded(task, batch, worker_, recorder->device_log())
                                    : launch_each(task, batch.tasks.end(), batch.slots, worker_);
     if (status != Status::kOk)
       fail(batch, *task, status, worker_.error.empty() ? text_of(status) : worker_.error.c_str());

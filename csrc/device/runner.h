@@ -7,6 +7,7 @@
 #include "base/array_view.h"
 #include "device/event.h"
 #include "device/task.h"
+#include "sync/point.h"
 
 namespace asc {
 
@@ -32,6 +33,10 @@ class Runner {
   virtual void run(const Batch& batch) { run_tasks(batch, batch.event->recorder); }
   // Returns when all work so far has really ended: before an event is signalled, and before the stream looks idle.
   virtual void settle() {}
+
+  // A point between streams, in the order of the tasks.
+  virtual void record(Point& point, uint32_t round) { point.record(round, 0); }
+  virtual void wait(const Point& point, uint32_t round) { point.wait(round); }
 
   // Once, on the executor's thread, before its first task.
   virtual void on_thread_start() {}

@@ -11,7 +11,8 @@
 namespace asc {
 
 // Result of a launch; anything but kOk puts its detail in Worker::error.
-enum class Status : uint8_t { kOk, kOutOfRange, kInvalidValue, kOutOfMemory, kFailed };
+// kLost: the device gave no sign of an end, and may still use what the run was given.
+enum class Status : uint8_t { kOk, kOutOfRange, kInvalidValue, kOutOfMemory, kFailed, kLost };
 
 // What a launching thread owns: its scratch memory and its share of the CPUs. One per executor, never shared.
 class Worker {

@@ -51,11 +51,8 @@ void run_serial(HostSegment& segment, Frame& frame, RunContext& run, int64_t* ex
 
 void replay(const std::shared_ptr<BoundSchedule>& schedule, Frame& frame, RunContext& run, int64_t* extents) {
   const Table& table = BoundSchedule::lease(schedule, frame, run, extents);
-  for (const Task& task : schedule->schedule().tasks) {
-    const uint32_t sequence = ++run.sequence;
-    const StageTimer timer(run.recorder, Stage::kLaunch, run.run, static_cast<int32_t>(task.node), sequence);
-    run.stream->launch(task, table.slots.data(), run.event, sequence);
-  }
+  schedule->launch_tasks(*run.streams, table.slots.data(), *run.event, run.sequence, run.is_inline);
+  run.counters->stream_waits += schedule->schedule().streams.waits;
   run.counters->launches += schedule->schedule().tasks.size();
   ++run.counters->replays;
 }

@@ -10,10 +10,17 @@ void TilingContext::unsupported(const std::string& what) const {
   throw UnsupportedError("[tiling] " + node_.op + " '" + node_.name + "': " + what);
 }
 
+std::shared_ptr<const Tiling> create_tiling_with(const Kernel& kernel, const TilingContext& ctx) {
+  std::shared_ptr<const Tiling> tiling = kernel.tiling(ctx);
+  // Just made, and nobody else's: only tilings without threads of their own are shared.
+  if (ctx.threads_used() > 1) const_cast<Tiling&>(*tiling).threads = ctx.threads_used();
+  return tiling;
+}
+
 // Kernels of one operator are tried in the order of their registration.
-void KernelRegistry::add(std::string op, DTypeSet types, TilingFn tiling, int type_input) {
+void KernelRegistry::add(std::string op, DTypeSet types, TilingFn tiling, int type_input, const void* data) {
   std::vector<Kernel>& list = kernels_[op];
-  list.push_back({std::move(op), types, type_input, tiling});
+  list.push_back({std::move(op), types, type_input, tiling, data});
   ++count_;
 }
 

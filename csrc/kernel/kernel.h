@@ -27,6 +27,7 @@ struct Tiling {
   size_t workspace_bytes = 0;
   // Bit i: output 0 may lie exactly over input i, whose bytes are as many: no element is read after it was written.
   uint64_t over_inputs = 0;
+  int threads = 1;  // that a launch uses; set by create_tiling_with
 
   // Constant operands in the layout that this tiling wants, made once per (constants, layout) and shared.
   // `inputs` holds the constants' bytes, null where an input is not constant.
@@ -49,13 +50,15 @@ class TilingContext : public ShapeContext {
  public:
   TilingContext(const Node& node, const DType* input_types, const Shape* const* input_shapes,
                 const HostTensor* const* host_values, int input_count, const DType* output_types,
-                const Shape* output_shapes, int output_count, uint64_t constant_inputs, const DeviceOptions& options)
+                const Shape* output_shapes, int output_count, uint64_t constant_inputs, const DeviceOptions& options,
+                const void* kernel_data = nullptr)
       : ShapeContext(node, input_types, input_shapes, host_values, input_count),
         output_types_(output_types),
         output_shapes_(output_shapes),
         output_count_(output_count),
         constant_inputs_(constant_inputs),
-        options_(options) {}
+        options_(options),
+        kernel_data_(kernel_data) {}
 
   int output_count() const { return output_count_; }
   const Shape& output(int i) const { return output_shapes_[i]; }
@@ -63,6 +66,11 @@ class TilingContext : public ShapeContext {
   // Whether input i is a compile-time constant, hence may be packed.
   bool is_constant(int i) const { return (constant_inputs_ >> i) & 1u; }
   const DeviceOptions& options() const { return options_; }
+  // What the tiling decides to use; the largest number noted counts.
+  void note_threads(int threads) const { threads_used_ = threads > threads_used_ ? threads : threads_used_; }
+  int threads_used() const { return threads_used_; }
+  // Kernel::data of the kernel whose tiling is made.
+  const void* kernel_data() const { return kernel_data_; }
   // Throws UnsupportedError("[tiling] <op> '<node>': <what>").
   [[noreturn]] void unsupported(const std::string& what) const;
 
@@ -72,6 +80,8 @@ class TilingContext : public ShapeContext {
   int output_count_;
   uint64_t constant_inputs_;
   const DeviceOptions& options_;
+  mutable int threads_used_ = 1;
+  const void* kernel_data_;
 };
 
 using TilingFn = std::shared_ptr<const Tiling> (*)(const TilingContext&);
@@ -81,13 +91,17 @@ struct Kernel {
   DTypeSet types;      // of the input named by `type_input`
   int type_input = 0;  // which input decides (Where: 1); nodes without inputs: output 0
   TilingFn tiling = nullptr;
+  const void* data = nullptr;  // the back end's own; lives as long as the registry
 };
+
+// The kernel's tiling, with the threads that it noted. Throws what the kernel's tiling function throws.
+std::shared_ptr<const Tiling> create_tiling_with(const Kernel& kernel, const TilingContext& ctx);
 
 class KernelRegistry {
  public:
-  void add(std::string op, DTypeSet types, TilingFn tiling, int type_input = 0);
+  void add(std::string op, DTypeSet types, TilingFn tiling, int type_input = 0, const void* data = nullptr);
   // Used where no entry matches: the null, timed and sim devices accept every operator.
-  void set_fallback(TilingFn tiling) { fallback_ = Kernel{"*", kAnyType, 0, tiling}; }
+  void set_fallback(TilingFn tiling) { fallback_ = Kernel{"*", kAnyType, 0, tiling, nullptr}; }
   // Null when there is none. `input_types` has kUndefined for absent inputs.
   const Kernel* find(std::string_view op, const std::vector<DType>& input_types, DType output_type) const;
   size_t size() const { return count_; }

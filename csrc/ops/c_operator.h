@@ -55,6 +55,9 @@ struct asc_context {
   /* Notes why the node is refused, and returns 1: `return context->fail(context, "rank 2 expected");` */
   int (*fail)(asc_context* context, const char* why);
   char error[ASC_ERROR_BYTES];
+  /* The number of values, of which at most `capacity` are written; 0 where the node has none. */
+  int32_t (*attribute_ints)(const asc_context* context, const char* name, int64_t* values, int32_t capacity);
+  const char* (*attribute_text)(const asc_context* context, const char* name, const char* fallback);
 };
 
 typedef struct asc_operator {

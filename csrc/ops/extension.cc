@@ -34,6 +34,22 @@ double attribute_float(const asc_context* context, const char* name, double fall
   return fallback;
 }
 
+int32_t attribute_ints(const asc_context* context, const char* name, int64_t* values, int32_t capacity) try {
+  const std::vector<int64_t>& found = node_of(context).attributes.get_ints(name);
+  const auto count = static_cast<int32_t>(found.size());
+  for (int32_t i = 0; i < count && i < capacity; ++i) values[i] = found[static_cast<size_t>(i)];
+  return count;
+} catch (const Error&) {
+  return 0;
+}
+
+const char* attribute_text(const asc_context* context, const char* name, const char* fallback) try {
+  const std::string_view found = node_of(context).attributes.get_string(name, "");
+  return found.empty() ? fallback : found.data();  // a whole string, hence with a zero at its end
+} catch (const Error&) {
+  return fallback;
+}
+
 int note_failure(asc_context* context, const char* why) {
   std::strncpy(context->error, why ? why : "", ASC_ERROR_BYTES - 1);
   return 1;
@@ -131,12 +147,19 @@ const asc_operator& extension_of(const Node& node) {
   return *op;
 }
 
-ExtensionCall::ExtensionCall(const Node& node, const char* where) : node_(node), where_(where) {
-  context_.node = &node;
-  context_.attribute_int = attribute_int;
-  context_.attribute_float = attribute_float;
-  context_.fail = note_failure;
+asc_context make_context(const Node& node) {
+  asc_context context{};
+  context.node = &node;
+  context.attribute_int = attribute_int;
+  context.attribute_float = attribute_float;
+  context.fail = note_failure;
+  context.attribute_ints = attribute_ints;
+  context.attribute_text = attribute_text;
+  return context;
 }
+
+ExtensionCall::ExtensionCall(const Node& node, const char* where)
+    : context_(make_context(node)), node_(node), where_(where) {}
 
 void ExtensionCall::fail(const std::string& what) const {
   throw GraphError("[" + std::string(where_) + "] " + std::string(node_.attributes.get_string("extension", "")) + " '" +

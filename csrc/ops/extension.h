@@ -28,11 +28,13 @@ class ExtensionCall {
   [[noreturn]] void fail(const std::string& what) const;
 
  private:
-  asc_context context_{};
+  asc_context context_;
   const Node& node_;
   const char* where_;
 };
 
+// How functions in C see a node. Lives no longer than the node.
+asc_context make_context(const Node& node);
 int32_t onnx_number(DType dtype);  // 0: kUndefined
 // Without data.
 asc_tensor describe(DType dtype, const Shape& shape);

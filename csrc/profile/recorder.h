@@ -2,13 +2,15 @@
 // boundary. Memory is bounded; spans that do not fit are counted as lost.
 //
 // Each SpanLog has one writer at a time: `host` belongs to the thread that holds the executable's lock, `device` to the
-// stream's executor (which may be the caller's thread), each of `workers` to one thread of the pipeline. Readers look
+// stream's executor (which may be the caller's thread), each of `streams` to the executor of a further stream, each of
+// `workers` to one thread of the pipeline. Readers look
 // after the runs of interest completed.
 #pragma once
 
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "profile/clock.h"
@@ -35,7 +37,7 @@ struct Span {
   int32_t node = -1;      // plan-wide node number, -1 for whole-run spans
   uint32_t sequence = 0;  // device entry number: joins a launch or submit to its kernels
   Stage stage = Stage::kFramework;
-  uint8_t worker = 0;  // of the pipeline, see Recorder::worker; 0: the launching thread
+  uint8_t worker = 0;  // of the pipeline, see Recorder::worker; 0: the launching thread. Device: the stream
 };
 
 class SpanLog {
@@ -67,12 +69,29 @@ class SpanLog {
 class Recorder {
  public:
   static constexpr size_t kMaxWorkers = 16;
+  static constexpr size_t kMaxStreams = 16;  // beside the first
 
-  // `capacity_bytes` bounds all logs together.
-  explicit Recorder(size_t capacity_bytes)
+  // `capacity_bytes` bounds all logs together. `virtual_nodes`: above 0 for a device on a virtual clock, of a plan with
+  // so many nodes.
+  explicit Recorder(size_t capacity_bytes, size_t virtual_nodes = 0)
       : host(capacity_bytes * 3 / 8 / sizeof(Span)),
         device(capacity_bytes * 3 / 8 / sizeof(Span)),
-        worker_capacity_(capacity_bytes / 4 / kMaxWorkers / sizeof(Span)) {}
+        worker_capacity_(capacity_bytes / 8 / kMaxWorkers / sizeof(Span)),
+        stream_capacity_(capacity_bytes / 8 / kMaxStreams / sizeof(Span)),
+        marks_(virtual_nodes, 0) {}
+
+  // On a virtual clock no stage is timed: each marks its node instead, and the device, which writes all spans, takes
+  // the marks with the node's task. A node's stages come before its launch, on whatever thread.
+  bool is_virtual() const { return !marks_.empty(); }
+  void mark(Stage stage, int32_t node) {
+    if (node >= 0 && static_cast<size_t>(node) < marks_.size())
+      marks_[static_cast<size_t>(node)] |= static_cast<uint16_t>(1u << static_cast<unsigned>(stage));
+  }
+  // Bit by stage; from then on there are none.
+  uint16_t take_marks(int32_t node) {
+    if (node < 0 || static_cast<size_t>(node) >= marks_.size()) return 0;
+    return std::exchange(marks_[static_cast<size_t>(node)], uint16_t{0});
+  }
 
   // Number of the calling thread among the pipeline's workers, 1 to kMaxWorkers; 0: not one of them.
   static uint8_t& worker() {
@@ -88,14 +107,31 @@ class Recorder {
     return *own;
   }
 
+  // Number of the stream whose executor the calling thread is; 0: the first, also where it runs inline.
+  static uint8_t& stream() {
+    static thread_local uint8_t number = 0;
+    return number;
+  }
+  // The log of device spans that the calling thread writes.
+  SpanLog& device_log() {
+    const uint8_t number = stream();
+    if (number == 0) return device;
+    std::unique_ptr<SpanLog>& own = streams[number - 1];
+    if (!own) own = std::make_unique<SpanLog>(stream_capacity_);
+    return *own;
+  }
+
   uint32_t begin_run() { return ++run_; }
   bool was_inline = false;  // a recorded run executed on its caller's thread
 
   SpanLog host, device;
-  std::array<std::unique_ptr<SpanLog>, kMaxWorkers> workers;  // by number - 1; null where it recorded nothing
+  // By number - 1; null where nothing was recorded.
+  std::array<std::unique_ptr<SpanLog>, kMaxWorkers> workers;
+  std::array<std::unique_ptr<SpanLog>, kMaxStreams> streams;
 
  private:
-  const size_t worker_capacity_;
+  const size_t worker_capacity_, stream_capacity_;
+  std::vector<uint16_t> marks_;  // by node
   uint32_t run_ = 0;
 };
 
@@ -103,7 +139,13 @@ class Recorder {
 class StageTimer {
  public:
   StageTimer(Recorder* r, Stage stage, uint32_t run, int32_t node, uint32_t sequence = 0) : recorder_(r) {
-    if (recorder_) span_ = {now_ticks(), 0, run, node, sequence, stage};
+    if (!recorder_) return;
+    if (recorder_->is_virtual()) {
+      recorder_->mark(stage, node);
+      recorder_ = nullptr;
+      return;
+    }
+    span_ = {now_ticks(), 0, run, node, sequence, stage};
   }
   ~StageTimer() {
     if (!recorder_) return;

@@ -8,33 +8,55 @@
 
 #include "backends/cpu/device.h"
 #include "backends/null/device.h"
+#include "backends/plugin/device.h"
+#include "backends/plugin/registry.h"
+#include "backends/sim/device.h"
 #include "backends/timed/device.h"
 #include "sync/fork.h"
 
 namespace asc {
 namespace {
 
-constexpr const char* kKnown = "known devices: cpu, null, timed, timed:us=N,tiling=N,launch=N";
+std::string known_devices() {
+  std::string text = "known devices: cpu, null, sim, timed, timed:us=N,tiling=N,launch=N";
+  for (const PluginListing& plugin : list_plugins()) text += ", " + plugin.name;
+  return text;
+}
 
-// "us=20,tiling=5,launch=2.5": microseconds.
-TimedOptions parse_timed(const std::string& options) {
-  TimedOptions timed;
+// "name=number,name=number": calls accept(name, number), and throws DeviceError where that or the number is refused.
+template <typename Accept>
+void parse_options(const std::string& kind, const std::string& options, const char* example, Accept accept) {
   for (size_t at = 0; at < options.size();) {
     const size_t end = std::min(options.find(',', at), options.size());
     const std::string part = options.substr(at, end - at), name = part.substr(0, part.find('='));
-    const char* number = part.c_str() + std::min(name.size() + 1, part.size());
+    const char* text = part.c_str() + std::min(name.size() + 1, part.size());
     char* rest = nullptr;
-    const double us = std::strtod(number, &rest);
+    const double number = std::strtod(text, &rest);
+    if (rest == text || *rest || !accept(name, number))
+      throw DeviceError("[device] " + kind + ": option '" + part + "' is not understood; write " + example);
+    at = end + 1;
+  }
+}
+
+TimedOptions parse_timed(const std::string& options) {
+  TimedOptions timed;
+  parse_options("timed", options, "timed:us=20,tiling=5,launch=5", [&](const std::string& name, double us) {
     int64_t* field = name == "us"       ? &timed.task_ns
                      : name == "tiling" ? &timed.tiling_ns
                      : name == "launch" ? &timed.launch_ns
                                         : nullptr;
-    if (!field || rest == number || *rest || !(us >= 0 && us <= 60e6))
-      throw DeviceError("[device] timed: option '" + part + "' is not understood; write timed:us=20,tiling=5,launch=5");
+    if (!field || !(us >= 0 && us <= 60e6)) return false;
     *field = static_cast<int64_t>(us * 1000);
-    at = end + 1;
-  }
+    return true;
+  });
   return timed;
+}
+
+SimOptions parse_sim(const std::string& options) {
+  SimOptions sim;
+  parse_options("sim", options, "sim:launch_us=4,tiling_us=10",
+                [&](const std::string& name, double value) { return sim.costs.set(name, value); });
+  return sim;
 }
 
 }  // namespace
@@ -42,12 +64,20 @@ TimedOptions parse_timed(const std::string& options) {
 std::unique_ptr<Device> create_device(const std::string& name, const DeviceSettings& settings) {
   const size_t colon = name.find(':');
   const std::string kind = name.substr(0, colon), options = colon == std::string::npos ? "" : name.substr(colon + 1);
+  if (const Plugin* plugin = find_plugin(kind))
+    return create_plugin_device(*plugin, {settings.threads, settings.memory_limit_bytes, options});
   if (kind == "timed") {
     TimedOptions timed = parse_timed(options);
     timed.memory_limit_bytes = settings.memory_limit_bytes;
     return create_timed_device(timed);
   }
-  if (!options.empty()) throw DeviceError("[device] " + kind + " takes no options, got '" + options + "'; " + kKnown);
+  if (kind == "sim") {
+    SimOptions sim = parse_sim(options);
+    sim.memory_limit_bytes = settings.memory_limit_bytes;
+    return create_sim_device(sim);
+  }
+  if (!options.empty())
+    throw DeviceError("[device] " + kind + " takes no options, got '" + options + "'; " + known_devices());
   if (kind == "cpu") {
     CpuOptions cpu;
     cpu.threads = settings.threads;
@@ -60,7 +90,7 @@ std::unique_ptr<Device> create_device(const std::string& name, const DeviceSetti
     null.memory_limit_bytes = settings.memory_limit_bytes;
     return create_null_device(null);
   }
-  throw DeviceUnavailableError("[device] '" + name + "' is not available; " + kKnown);
+  throw DeviceUnavailableError("[device] '" + name + "' is not available; " + known_devices());
 }
 
 namespace {
@@ -95,10 +125,11 @@ std::shared_ptr<TilingCache> shared_tilings(const std::string& name) {
 
 std::vector<DeviceListing> list_devices() {
   std::vector<DeviceListing> list;
-  for (const char* name : {"cpu", "null", "timed"}) {
+  for (const char* name : {"cpu", "null", "sim", "timed"}) {
     const DeviceInfo info = create_device(name, {})->info();
     list.push_back({info.name, info.description});
   }
+  for (const PluginListing& plugin : list_plugins()) list.push_back({plugin.name, plugin.description});
   return list;
 }
 

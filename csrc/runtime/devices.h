@@ -16,7 +16,8 @@ struct DeviceSettings {
   bool use_onednn = true;
 };
 
-// "cpu", "null", "timed" or "timed:us=20" (time per task). Throws DeviceUnavailableError for an unknown name,
+// "cpu", "null", "timed", "timed:us=20" (time per task), "sim", "sim:launch_us=4" (see SimCosts), or a registered
+// plug-in's name, with options of its own behind a colon. Throws DeviceUnavailableError for an unknown name,
 // DeviceError for a malformed option.
 std::unique_ptr<Device> create_device(const std::string& name, const DeviceSettings& settings);
 

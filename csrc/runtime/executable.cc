@@ -4,6 +4,7 @@
 
 #include "backends/cpu/device.h"
 #include "sync/fork.h"
+#include "sync/spin.h"
 
 namespace asc {
 namespace {
@@ -23,12 +24,28 @@ CompileOptions compile_options(HostEvaluator& host, bool fuse) {
   return options;
 }
 
+// What the estimate knows of the device, and what was asked for.
+StreamSettings stream_settings(const DeviceInfo& info, int asked) {
+  StreamSettings settings;
+  StreamLimits& limits = settings.limits;
+  const auto wanted = static_cast<uint32_t>(asked);
+  limits.most = asked ? std::min(wanted, info.max_streams) : info.max_streams;
+  limits.is_forced = asked > 1;
+  if (asked == 1)
+    limits.why_one = "asked for";
+  else if (limits.most < 2)
+    limits.why_one = info.threads == 1 ? "one thread" : "the device has no more";
+  settings.task_ns = static_cast<double>(info.task_ns);
+  limits.costs.spin_ns = static_cast<double>(default_spin_ns());
+  limits.costs.wake_ns = static_cast<double>(info.wake_ns);
+  return settings;
+}
+
 }  // namespace
 
 std::shared_ptr<Executable> Executable::create(Graph graph, const ExecutableOptions& options) {
   HostEvaluator host(cpu_kernels());
-  // Devices that compute nothing show the cost of scheduling, operator by operator.
-  const bool fuse = options.fuse && create_device(options.device, options.settings)->info().computes;
+  const bool fuse = options.fuse && create_device(options.device, options.settings)->info().has_fused_kernels;
   return std::shared_ptr<Executable>(
       new Executable(compile_plan(std::move(graph), compile_options(host, fuse)), options));
 }
@@ -39,12 +56,13 @@ Executable::Executable(std::shared_ptr<const Plan> plan, const ExecutableOptions
       fork_generation_(fork_generation()),
       nodes_(plan_->node_count),
       device_(create_device(options.device, options.settings)),
-      stream_(device_->create_stream()),
-      pool_(std::make_unique<Pool>(*device_, *stream_)),
-      arena_(std::make_unique<Arena>(*device_, *stream_)),
+      streams_(std::make_unique<Streams>(*device_)),
+      pool_(std::make_unique<Pool>(*device_, streams_->first())),
+      arena_(std::make_unique<Arena>(*device_, streams_->first())),
       host_(cpu_kernels()),
       tilings_(shared_tilings(options.device), options.tiling_cache_bytes) {
   collect_nodes(*plan_, nodes_);
+  context_.device = device_->info().name;
   context_.kernels = &device_->kernels();
   context_.options = &device_->options();
   context_.memory_limit_bytes = device_->info().memory_limit_bytes;
@@ -56,8 +74,9 @@ Executable::Executable(std::shared_ptr<const Plan> plan, const ExecutableOptions
   const int helpers = options.pipeline_workers > 0 ? options.pipeline_workers - 1 : std::clamp(cpus - 2, 0, 4);
   pipeline_ = std::make_unique<Pipeline>(*pool_, helpers);
   root_ =
-      std::make_unique<Level>(plan_, context_, *device_, *pool_, *pipeline_,
-                              LevelOptions{options.mode, options.schedule_cache_bytes, cpus, options.pipeline_workers});
+      std::make_unique<Level>(plan_, context_, *device_, *streams_, *pool_, *pipeline_,
+                              LevelOptions{options.mode, options.schedule_cache_bytes, cpus, options.pipeline_workers,
+                                           stream_settings(device_->info(), options.streams)});
 }
 
 Executable::~Executable() = default;
@@ -137,18 +156,19 @@ bool Executable::repeat(uint64_t id, void* const* inputs, void* const* outputs, 
     lock.lock();
   else if (!lock.try_lock())
     return false;
-  if (repeat_.signature().id != id || recorder_ || !stream_->begin_inline()) return false;
+  Stream& stream = streams_->first();
+  if (repeat_.signature().id != id || recorder_ || !stream.begin_inline()) return false;
   if (foresight_) foresight_->begin_run();
   repeat_event_.reset();
   try {
     const std::shared_ptr<Arena::Slab>& slab = arena_->reserve(repeat_.arena_bytes());
-    repeat_.run(inputs, outputs, slab ? slab->base() : nullptr, *stream_, repeat_event_, counters_, sequence_);
-    stream_->record(&repeat_event_);
+    repeat_.run(inputs, outputs, slab ? slab->base() : nullptr, *streams_, repeat_event_, counters_, sequence_);
+    stream.record(&repeat_event_);
   } catch (...) {
-    stream_->end_inline();
+    stream.end_inline();
     throw;
   }
-  stream_->end_inline();
+  stream.end_inline();
   if (repeat_event_.status() != Status::kOk) std::rethrow_exception(kernel_error(repeat_event_, *this));
   if (foresight_) foresight_->end_run(repeat_.signature().inputs, true);
   return true;
@@ -215,7 +235,8 @@ void Executable::launch(Run& run, const std::vector<TensorView>& inputs, bool is
   ++(is_warmup ? counters_.warmups : counters_.runs);
   RunContext context;
   context.sinks_now = is_warmup;
-  context.stream = stream_.get();
+  context.stream = &streams_->first();
+  context.streams = streams_.get();
   context.event = &run.event_;
   context.recorder = recorder_.get();
   context.run = recorder_ ? recorder_->begin_run() : 0;
@@ -226,19 +247,19 @@ void Executable::launch(Run& run, const std::vector<TensorView>& inputs, bool is
   context.holdings = &run.holdings_;
   run.event_.recorder = context.recorder;
   run.event_.run = context.run;
-  context.is_inline = !is_async && stream_->begin_inline();
+  context.is_inline = !is_async && streams_->first().begin_inline();
   run.is_inline_ = context.is_inline;
   if (recorder_) recorder_->was_inline |= context.is_inline;
   execute(run, context, inputs);
   sequence_ = context.sequence;
   try {
-    stream_->record(&run.event_);
+    streams_->first().record(&run.event_);
     run.is_launched_ = true;
   } catch (...) {
-    if (context.is_inline) stream_->end_inline();
+    if (context.is_inline) streams_->first().end_inline();
     throw;
   }
-  if (context.is_inline) stream_->end_inline();
+  if (context.is_inline) streams_->first().end_inline();
   if (run.error_) return;
   hot_shapes_.note(*plan_, inputs);
   if (context.is_inline) note_repeat(run, inputs);
@@ -284,6 +305,8 @@ Stats Executable::counters() {
           {"worker_cpu_ns", d(pipeline_->worker_cpu_ns())},
           {"submits", d(counters_.submits)},
           {"submitted_tasks", d(counters_.submitted_tasks)},
+          {"streams", d(streams_->count())},
+          {"stream_waits", d(counters_.stream_waits)},
           {"loads", d(counters_.loads)},
           {"load_ns", d(counters_.load_ns)},
           {"syncs", d(counters_.syncs)},
@@ -347,18 +370,25 @@ void Executable::drop_cache_entries(size_t n) {
   repeat_.forget();
 }
 
+std::string Executable::find_race() {
+  check_process();
+  std::lock_guard<std::mutex> lock(mutex_);
+  return root_->find_race();
+}
+
 void Executable::start_recording(size_t capacity_bytes) {
   check_process();
   std::lock_guard<std::mutex> lock(mutex_);
   if (recorder_) throw PlanError("[profile] a profile of this executable is on already; leave its with block first");
-  stream_->synchronize();  // earlier runs keep their null recorder; no span of theirs may mix in
-  recorder_ = std::make_unique<Recorder>(capacity_bytes);
+  streams_->first().synchronize();  // earlier runs keep their null recorder; no span of theirs may mix in
+  const size_t nodes = std::max<size_t>(1, nodes_.size());
+  recorder_ = std::make_unique<Recorder>(capacity_bytes, device_->info().is_virtual ? nodes : 0);
 }
 
 std::unique_ptr<Recorder> Executable::stop_recording() {
   check_process();
   std::lock_guard<std::mutex> lock(mutex_);
-  stream_->synchronize();
+  streams_->first().synchronize();
   return std::move(recorder_);
 }
 

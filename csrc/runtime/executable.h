@@ -25,6 +25,7 @@ struct ExecutableOptions {
   size_t tiling_cache_bytes = size_t{32} << 20;
   size_t schedule_cache_bytes = size_t{64} << 20;
   int pipeline_workers = -1;  // see LevelOptions
+  int streams = 0;  // most that a run may use; 0: as many as the device has, where an estimate says that it pays
 };
 
 // Aggregate of counters, by name, for stats().
@@ -93,6 +94,8 @@ class Executable : public std::enable_shared_from_this<Executable> {
   void resize_workers(int workers);
   // Tests: drops the n-th entry of each cache, and what the resolvers remember.
   void drop_cache_entries(size_t n);
+  // Tests: what schedule_validator.h finds in the schedules that were made last; empty: nothing.
+  std::string find_race();
 
   // Records spans of runs started from now on. Throws PlanError when a recording is on already.
   void start_recording(size_t capacity_bytes);
@@ -117,7 +120,7 @@ class Executable : public std::enable_shared_from_this<Executable> {
 
   std::mutex mutex_;  // guards all below
   std::unique_ptr<Device> device_;
-  std::unique_ptr<Stream> stream_;
+  std::unique_ptr<Streams> streams_;
   std::unique_ptr<Pool> pool_;
   std::unique_ptr<Arena> arena_;
   std::unique_ptr<Pipeline> pipeline_;

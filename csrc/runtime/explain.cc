@@ -40,6 +40,16 @@ std::string where(const PlanNode& node, const Level& level, size_t s, size_t n) 
   return text;
 }
 
+// The stream of a node's task; empty where there is one stream, or no task.
+std::string stream_of(const Level& level, size_t s, uint32_t number) {
+  const std::shared_ptr<const BoundSchedule> kept = level.last_schedule(s);
+  if (!kept || kept->schedule().streams.order.is_single()) return "";
+  const Schedule& schedule = kept->schedule();
+  for (size_t i = 0; i < schedule.tasks.size(); ++i)
+    if (schedule.tasks[i].node == number) return ", on stream " + std::to_string(schedule.streams.order.stream_of[i]);
+  return "";
+}
+
 std::string where(const HostSegment& host, const LevelOptions& options) {
   if (options.pipeline_workers == 0) return "serial (asked for)";
   if (options.pipeline_workers > 0)
@@ -53,9 +63,14 @@ void explain_level(const Level& level, const std::string& indent, std::string& o
     const Segment& segment = plan.segments[s];
     if (const HostSegment* host = level.host_segment(s))
       out += indent + "segment " + std::to_string(s) + ", node by node: " + where(*host, level.options()) + "\n";
+    if (const std::shared_ptr<const BoundSchedule> kept = level.last_schedule(s)) {
+      const std::string race = kept->race_text();
+      out += indent + "segment " + std::to_string(s) + ", as kept last: " + kept->schedule().streams.text +
+             (race.empty() ? "" : "; " + race) + "\n";
+    }
     for (size_t n = 0; n < segment.nodes.size(); ++n)
       out += indent + segment.nodes[n].node.op + " '" + segment.nodes[n].node.name +
-             "': " + where(segment.nodes[n], level, s, n) + "\n";
+             "': " + where(segment.nodes[n], level, s, n) + stream_of(level, s, segment.nodes[n].number) + "\n";
     for (size_t b = 0; b < segment.bodies.size(); ++b) {
       out += indent + "  body '" + segment.bodies[b]->name + "':\n";
       explain_level(level.body(s, b), indent + "    ", out);

@@ -2,6 +2,8 @@
 
 #include <cstring>
 
+#include "schedule/schedule_validator.h"
+
 namespace asc {
 namespace {
 
@@ -19,10 +21,11 @@ size_t extent_count(const Segment& s) {
 
 }  // namespace
 
-Level::Level(std::shared_ptr<const Plan> plan, ResolveContext& context, Device& device, Pool& pool, Pipeline& pipeline,
-             const LevelOptions& options)
+Level::Level(std::shared_ptr<const Plan> plan, ResolveContext& context, Device& device, Streams& streams, Pool& pool,
+             Pipeline& pipeline, const LevelOptions& options)
     : plan_(std::move(plan)),
       device_(device),
+      streams_(streams),
       pipeline_(pipeline),
       options_(options),
       resolver_(*plan_, context),
@@ -42,7 +45,7 @@ Level::Level(std::shared_ptr<const Plan> plan, ResolveContext& context, Device& 
       state.extents.resize(extent_count(segment));
     }
     for (const auto& body : segment.bodies)
-      state.bodies.push_back(std::make_unique<Level>(body, context, device, pool, pipeline, options));
+      state.bodies.push_back(std::make_unique<Level>(body, context, device, streams, pool, pipeline, options));
     segments_.push_back(std::move(state));
   }
 }
@@ -224,7 +227,7 @@ std::shared_ptr<const Schedule> Level::make_schedule(size_t s, RunContext& run, 
     if (resolver_.context().use_memo)  // else building it would do so again
       for (size_t n = 0; n < plan_->segments[s].nodes.size(); ++n) resolver_.resolve(s, n, run.recorder, run.run);
     resolve_ns = ns_since(start);
-    schedule = build_schedule(resolver_, s, run.recorder, run.run);
+    schedule = build_schedule(resolver_, s, options_.streams, run.recorder, run.run);
   } catch (...) {
     segments_[s].host->doubt_places();
     throw;
@@ -239,11 +242,13 @@ std::shared_ptr<BoundSchedule> Level::keep_schedule(size_t s, RunContext& run) {
   StageTimer timer(run.recorder, Stage::kLoad, run.run, -1);
   uint64_t resolve_ns = 0;
   std::shared_ptr<const Schedule> schedule = make_schedule(s, run, resolve_ns);
+  streams_.ensure(schedule->streams.order.streams);
   std::shared_ptr<BoundSchedule> kept;
   if (options_.mode == Mode::kHost)
     kept = std::make_shared<BoundSchedule>(std::move(schedule), *plan_, s);
   else
     kept = std::make_shared<LoadedSchedule>(std::move(schedule), *plan_, s, device_);
+  state.last = kept;
   state.schedules->insert(key_, kept, kept->bytes());
   const uint64_t price_ns = ns_since(start);
   state.choice->note_price(resolve_ns, price_ns - resolve_ns);
@@ -265,6 +270,7 @@ void Level::sync(RunContext& run, int32_t node) {
     Event reached;
     run.stream->record(&reached);
     reached.wait(-1);
+    if (reached.status() != Status::kOk) throw DeviceError(reached.error());
   }
   if (run.event->has_failed()) throw RunAborted{};
 }
@@ -347,6 +353,16 @@ void Level::drop_schedule(size_t n) {
     if (s.schedules) s.schedules->drop(n);
     for (auto& body : s.bodies) body->drop_schedule(n);
   }
+}
+
+std::string Level::find_race() const {
+  std::string found;
+  for (const SegmentState& s : segments_) {
+    if (const auto kept = s.last.lock(); kept && found.empty()) found = asc::find_race(kept->schedule());
+    for (const auto& body : s.bodies)
+      if (found.empty()) found = body->find_race();
+  }
+  return found;
 }
 
 void Level::forget() {

@@ -40,12 +40,13 @@ struct LevelOptions {
   size_t schedule_cache_bytes = 0;
   int cpus = 1;               // that host stages may use at once
   int pipeline_workers = -1;  // threads that make tilings; 0: never pipelined, -1: where measured costs say so
+  StreamSettings streams;
 };
 
 class Level : public Frame {
  public:
-  Level(std::shared_ptr<const Plan> plan, ResolveContext& context, Device& device, Pool& pool, Pipeline& pipeline,
-        const LevelOptions& options);
+  Level(std::shared_ptr<const Plan> plan, ResolveContext& context, Device& device, Streams& streams, Pool& pool,
+        Pipeline& pipeline, const LevelOptions& options);
   ~Level() override;
 
   // Launches the whole level; waits only at sync points. Throws RunAborted, or what a stage throws; then blocks are
@@ -67,6 +68,8 @@ class Level : public Frame {
   const LevelOptions& options() const { return options_; }
   // What the last run submitted or replayed, where that was all it did; null otherwise.
   const std::shared_ptr<BoundSchedule>& whole_schedule() const { return whole_schedule_; }
+  // What was kept last for the segment; null where nothing was, or where it is gone.
+  std::shared_ptr<const BoundSchedule> last_schedule(size_t s) const { return segments_[s].last.lock(); }
   // Null where the segment holds no tasks.
   const HostSegment* host_segment(size_t s) const { return segments_[s].host.get(); }
   const Level& body(size_t segment, size_t i) const { return *segments_[segment].bodies[i]; }
@@ -74,6 +77,7 @@ class Level : public Frame {
   void resize_schedule_cache(size_t bytes);
   // Tests: drops one cached schedule of every segment, or what the resolver remembers.
   void drop_schedule(size_t n);
+  std::string find_race() const;
   void forget();
 
   // Frame
@@ -91,6 +95,7 @@ class Level : public Frame {
     std::unique_ptr<SinkChoice> choice;                    // when to keep one
     std::vector<std::unique_ptr<Level>> bodies;
     std::vector<int64_t> extents;
+    std::weak_ptr<const BoundSchedule> last;
   };
 
   void bind(const std::vector<Argument>& arguments);
@@ -114,6 +119,7 @@ class Level : public Frame {
 
   std::shared_ptr<const Plan> plan_;
   Device& device_;
+  Streams& streams_;
   Pipeline& pipeline_;
   LevelOptions options_;
   Resolver resolver_;

@@ -38,8 +38,8 @@ void Repeat::forget() {
   outputs_.clear();
 }
 
-void Repeat::run(void* const* inputs, void* const* outputs, const std::byte* arena, Stream& stream, Event& event,
-                 RunCounters& counters, uint32_t& sequence) {
+void Repeat::run(void* const* inputs, void* const* outputs, const std::byte* arena, const Streams& streams,
+                 Event& event, RunCounters& counters, uint32_t& sequence) {
   Table& table = lease_.table();
   const Schedule& schedule = schedule_->schedule();
   if (table.arena_base != arena) {
@@ -50,13 +50,14 @@ void Repeat::run(void* const* inputs, void* const* outputs, const std::byte* are
   for (const auto& [slot, i] : inputs_) table.slots[slot] = inputs[i];
   for (const auto& [slot, i] : outputs_) table.slots[slot] = outputs[i];
   ++counters.runs;
+  counters.stream_waits += schedule.streams.waits;
   if (is_loaded_) {
-    stream.submit(static_cast<const LoadedSchedule&>(*schedule_).chain(), table.slots.data(), &event, ++sequence);
+    static_cast<LoadedSchedule&>(*schedule_).submit_chains(streams, table.slots.data(), event, ++sequence, true);
     ++counters.submits;
     counters.submitted_tasks += schedule.tasks.size();
     return;
   }
-  for (const Task& task : schedule.tasks) stream.launch(task, table.slots.data(), &event, ++sequence);
+  schedule_->launch_tasks(streams, table.slots.data(), event, sequence, true);
   counters.launches += schedule.tasks.size();
   ++counters.replays;
 }

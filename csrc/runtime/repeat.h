@@ -26,7 +26,7 @@ class Repeat {
   const Signature& signature() const { return signature_; }
 
   // Executes inline between begin_inline and end_inline. `inputs` and `outputs` in graph order.
-  void run(void* const* inputs, void* const* outputs, const std::byte* arena, Stream& stream, Event& event,
+  void run(void* const* inputs, void* const* outputs, const std::byte* arena, const Streams& streams, Event& event,
            RunCounters& counters, uint32_t& sequence);
   size_t arena_bytes() const { return schedule_->schedule().arena_bytes; }
 

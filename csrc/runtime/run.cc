@@ -5,6 +5,7 @@
 namespace asc {
 
 std::exception_ptr kernel_error(const Event& event, const Executable& executable) {
+  if (event.failed_node() == Event::kNoNode) return std::make_exception_ptr(DeviceError(event.error()));
   const NodeInfo& node = executable.node(event.failed_node());
   const std::string text = "[launch] " + node.op + " '" + node.name + "': " + event.error();
   switch (event.status()) {
@@ -28,7 +29,9 @@ Run::Run(std::shared_ptr<Executable> executable, const std::vector<TensorView>& 
   }
 }
 
-Run::~Run() {
+Run::~Run() { complete(); }
+
+void Run::complete() noexcept {
   if (!is_launched_) return;
   try {
     event_.wait(-1);
@@ -86,7 +89,7 @@ void Run::wait(int64_t timeout_ns) {
 }
 
 void Run::record_wait(uint64_t start) {
-  if (!event_.recorder || is_inline_) return;
+  if (!event_.recorder || is_inline_ || executable_->device_->info().is_virtual) return;
   std::lock_guard<std::mutex> lock(executable_->mutex_);
   // The recording may be over, and gone, by now.
   if (executable_->recorder_.get() == event_.recorder)
@@ -97,12 +100,18 @@ void Run::settle() {
   std::lock_guard<std::mutex> own(mutex_);
   if (is_settled_) return;
   std::lock_guard<std::mutex> lock(executable_->mutex_);
+  if (is_lost()) keep_what_is_lost();
   holdings_.release();
   if (event_.is_cancelled())
     error_ = std::make_exception_ptr(RunCancelledError("[wait] the run was cancelled; start it again"));
   else if (event_.status() != Status::kOk)
     error_ = kernel_error(event_, *executable_);
   is_settled_ = true;
+}
+
+void Run::keep_what_is_lost() {
+  auto& kept = *new std::vector<std::shared_ptr<const void>>{executable_};
+  for (const Result& r : results_) kept.push_back(r.fresh);
 }
 
 }  // namespace asc

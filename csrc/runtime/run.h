@@ -30,8 +30,12 @@ class Run : public Results {
   // Waits up to `timeout_ns` (negative: no limit), then raises the first error of the run, if any. Throws
   // WaitTimeoutError when time is up; the run goes on.
   void wait(int64_t timeout_ns);
+  // Waits for the end of a launched run; throws nothing.
+  void complete() noexcept;
   // Skips what has not executed; wait then raises RunCancelledError. False when the run has completed.
   bool cancel() { return event_.cancel(); }
+  // Whether the device was given up with this run unfinished: what it was given must never be freed. Once done.
+  bool is_lost() const { return event_.is_done() && event_.status() == Status::kLost; }
   // Valid after wait returned.
   const std::vector<Result>& results() const { return results_; }
 
@@ -44,6 +48,7 @@ class Run : public Results {
   const PlanValue& output(size_t i) const;
   void check_limit(size_t i, size_t bytes) const;  // throws OutOfMemoryError
   void record_wait(uint64_t start);
+  void keep_what_is_lost();
   void settle();  // after completion, once: gives back what the run held, keeps the first error
 
   std::shared_ptr<Executable> executable_;

@@ -32,8 +32,11 @@ Resolver::Resolver(const Plan& plan, ResolveContext& context) : plan_(plan), con
     }
   }
   if (!missing.empty())
-    throw UnsupportedError("[compile] no kernel for: " + missing +
-                           "; convert these to float32 in the model or keep onnxruntime for it");
+    throw UnsupportedError(context_.device == "cpu"
+                               ? "[compile] no kernel for: " + missing +
+                                     "; convert these to float32 in the model or keep onnxruntime for it"
+                               : "[compile] device '" + context_.device + "' has no kernel for: " + missing +
+                                     "; run the model on another device");
   find_kinds();
 }
 
@@ -129,6 +132,16 @@ bool Resolver::is_current(const PlanNode& node, const NodeMemo& memo) const {
   return true;
 }
 
+// On a virtual clock it costs what a tiling that is found does: whether a twin is ready in time depends on the machine.
+static void record_twin(Recorder& recorder, uint64_t start, uint32_t run, int32_t number) {
+  if (!recorder.is_virtual()) {
+    recorder.log().add({start, now_ticks(), run, number, 0, Stage::kInferShape, Recorder::worker()});
+    return;
+  }
+  recorder.mark(Stage::kInferShape, number);
+  recorder.mark(Stage::kTiling, number);
+}
+
 bool Resolver::resolve(size_t s, size_t n, Recorder* recorder, uint32_t run, std::shared_ptr<TilingJob>* later) {
   const PlanNode& node = plan_.segments[s].nodes[n];
   NodeMemo& memo = memos_[s][n];
@@ -140,8 +153,7 @@ bool Resolver::resolve(size_t s, size_t n, Recorder* recorder, uint32_t run, std
   if (memo.kind >= 0) {
     const uint64_t start = recorder ? now_ticks() : 0;
     if (follow_twin(node, memo)) {
-      const auto number = static_cast<int32_t>(node.number);
-      if (recorder) recorder->log().add({start, now_ticks(), run, number, 0, Stage::kInferShape, Recorder::worker()});
+      if (recorder) record_twin(*recorder, start, run, static_cast<int32_t>(node.number));
       return true;
     }
   }
@@ -263,8 +275,9 @@ std::shared_ptr<const Tiling> Resolver::find_tiling(const PlanNode& node, const 
   const auto make = [&] {
     TilingContext ctx(node.node, node.input_types.data(), input_shapes_.data(), input_hosts_.data(),
                       static_cast<int>(input_shapes_.size()), node.output_types.data(), output_shapes_.data(),
-                      static_cast<int>(output_shapes_.size()), node.is_on_host ? 0 : node.constant_inputs, options);
-    return memo.kernel->tiling(ctx);
+                      static_cast<int>(output_shapes_.size()), node.is_on_host ? 0 : node.constant_inputs, options,
+                      memo.kernel->data);
+    return create_tiling_with(*memo.kernel, ctx);
   };
   TilingCache& cache = context_.tilings->cache();
   make_key(node, memo);

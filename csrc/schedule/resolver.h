@@ -28,6 +28,7 @@ struct ResolveCounters {
 
 // What the levels of one executable share.
 struct ResolveContext {
+  std::string device;  // for messages
   const KernelRegistry* kernels = nullptr;
   const DeviceOptions* options = nullptr;
   size_t memory_limit_bytes = 0;  // of the device, and of all host values together; 0: none

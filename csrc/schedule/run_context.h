@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "device/device.h"
+#include "device/streams.h"
 #include "plan/plan.h"
 #include "profile/recorder.h"
 #include "schedule/arena.h"
@@ -38,8 +39,8 @@ class TableStore {
 };
 
 struct RunCounters {
-  uint64_t runs = 0, warmups = 0, launches = 0, replays = 0, submits = 0, submitted_tasks = 0, loads = 0, load_ns = 0,
-           syncs = 0;
+  uint64_t runs = 0, warmups = 0, launches = 0, replays = 0, submits = 0, submitted_tasks = 0, stream_waits = 0,
+           loads = 0, load_ns = 0, syncs = 0;
   // Evidence for the choice of the mode: host time of segments, with their kernels where these execute inline. Node by
   // node at a signature's first sighting and later, from a kept schedule, and a sample of the latter.
   uint64_t first_segments = 0, first_segment_ns = 0, repeat_segments = 0, repeat_segment_ns = 0, known_segments = 0,
@@ -61,7 +62,8 @@ struct RunHoldings {
 };
 
 struct RunContext {
-  Stream* stream = nullptr;
+  Stream* stream = nullptr;  // the first of `streams`
+  Streams* streams = nullptr;
   Event* event = nullptr;
   Recorder* recorder = nullptr;
   uint32_t run = 0;        // recorder's number

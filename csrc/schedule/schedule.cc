@@ -4,18 +4,21 @@
 #include <cstring>
 
 #include "schedule/memory_solver.h"
+#include "schedule/slot_uses.h"
+#include "schedule/task_cost.h"
 
 namespace asc {
 namespace {
 
-constexpr size_t kNoBuffer = SIZE_MAX;
+constexpr uint32_t kNoBuffer = ~uint32_t{0};
 // Search for a lower arena than the greedy ones: some tens of milliseconds at most, where none of them is optimal.
 constexpr uint64_t kMostArenaSteps = 20'000, kArenaWork = 2'000'000;
 
 class Builder {
  public:
-  Builder(Resolver& resolver, size_t s)
+  Builder(Resolver& resolver, size_t s, const StreamSettings& streams)
       : resolver_(resolver),
+        streams_(streams),
         index_(s),
         segment_(resolver.plan().segments[s]),
         schedule_(std::make_shared<Schedule>()) {}
@@ -25,6 +28,10 @@ class Builder {
     schedule_->table.assign(segment_.slots.size(), nullptr);
     fill_fixed_slots();
     add_tasks();
+    const bool may_have_several = streams_.limits.most > 1 && schedule_->tasks.size() > 1;
+    schedule_->streams = choose_streams(
+        may_have_several ? make_stream_tasks(resolver_, index_, streams_.task_ns) : std::vector<StreamTask>{},
+        streams_.limits);
     place_in_arena();
     publish();
     count_bytes();
@@ -72,37 +79,43 @@ class Builder {
   }
 
   // Internal values and workspaces, as buffers that live from their node to that of their last reader. A result that
-  // its kernel may write over a dying input shares that one's buffer.
+  // its kernel may write over a dying input shares that one's buffer. On several streams, buffers whose tasks no stream
+  // and no event orders are in conflict.
   void place_in_arena() {
     MemoryProblem problem;
     problem.alignment = static_cast<int64_t>(kAlignment);
-    std::vector<std::pair<uint32_t, size_t>> placed;  // slot and buffer
-    std::vector<size_t> buffer_of(segment_.slots.size(), kNoBuffer);
+    std::vector<std::pair<uint32_t, uint32_t>> placed;  // slot and buffer
+    std::vector<uint32_t> buffer_of(segment_.slots.size(), kNoBuffer);
     std::vector<uint32_t> last(segment_.slots.size(), 0);
     for (uint32_t n = 0; n < segment_.nodes.size(); ++n)
       for (uint32_t slot : segment_.nodes[n].dies_after) last[slot] = n;
+    SlotUses uses(segment_, schedule_->streams.order);
     for (const uint32_t i : slots_by_node()) {
       const Slot& slot = segment_.slots[i];
       const uint32_t node = static_cast<uint32_t>(slot.node);
       const bool is_internal = slot.kind == SlotKind::kInternal;
       const size_t bytes = is_internal ? slot_bytes(i) : resolver_.tiling(index_, node)->workspace_bytes;
       const int64_t end = std::max<int64_t>(node, is_internal ? last[i] : node) + 1;
-      if (const uint32_t below = is_internal ? input_below(i) : 0; below && buffer_of[below] != kNoBuffer) {
+      if (const uint32_t below = is_internal ? input_below(i) : 0;
+          below && buffer_of[below] != kNoBuffer && uses.all_before(buffer_of[below], node)) {
         buffer_of[i] = buffer_of[below];
         problem.buffers[buffer_of[i]].upper = end;
       } else {
-        buffer_of[i] = problem.buffers.size();
+        buffer_of[i] = static_cast<uint32_t>(problem.buffers.size());
         problem.buffers.push_back({node, end, static_cast<int64_t>(bytes)});
       }
+      uses.add(buffer_of[i], i, node);
       placed.emplace_back(i, buffer_of[i]);
     }
+    problem.conflicts = uses.find_conflicts(problem);
     MemoryLimits limits;
     limits.steps = std::min<uint64_t>(kMostArenaSteps, kArenaWork / (problem.buffers.size() + 1));
     const MemorySolution solution = solve_memory(problem, limits);
     schedule_->arena_bytes = static_cast<size_t>(solution.height);
     schedule_->arena_bound = static_cast<size_t>(solution.lower_bound);
     for (const auto& [slot, buffer] : placed)
-      schedule_->arena_slots.push_back({slot, static_cast<size_t>(solution.offsets[buffer])});
+      schedule_->arena_slots.push_back(
+          {slot, static_cast<size_t>(solution.offsets[buffer]), static_cast<size_t>(problem.buffers[buffer].bytes)});
   }
 
   // Slots with memory in the arena, in the order of the nodes that write them.
@@ -151,10 +164,13 @@ class Builder {
     Schedule& s = *schedule_;
     s.bytes = sizeof(Schedule) + s.tasks.size() * sizeof(Task) + s.table.size() * sizeof(void*) +
               s.arena_slots.size() * sizeof(Schedule::ArenaSlot) + s.outputs.size() * sizeof(Schedule::OutputSlot) +
+              s.streams.order.steps.size() * sizeof(StreamOrder::Step) +
+              (s.streams.order.clocks.size() + 2 * s.streams.order.stream_of.size()) * sizeof(uint32_t) +
               s.published.size() * sizeof(Schedule::Published) + s.kept.size() * sizeof(s.kept[0]);
   }
 
   Resolver& resolver_;
+  const StreamSettings& streams_;
   size_t index_;
   const Segment& segment_;
   std::shared_ptr<Schedule> schedule_;
@@ -162,8 +178,9 @@ class Builder {
 
 }  // namespace
 
-std::shared_ptr<const Schedule> build_schedule(Resolver& resolver, size_t s, Recorder* recorder, uint32_t run) {
-  return Builder(resolver, s).build(recorder, run);
+std::shared_ptr<const Schedule> build_schedule(Resolver& resolver, size_t s, const StreamSettings& streams,
+                                               Recorder* recorder, uint32_t run) {
+  return Builder(resolver, s, streams).build(recorder, run);
 }
 
 void make_signature(const Resolver& resolver, size_t s, Key& key) {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "schedule/resolver.h"
+#include "schedule/stream_planner.h"
 
 namespace asc {
 
@@ -13,6 +14,7 @@ struct Schedule {
   struct ArenaSlot {
     uint32_t slot;
     size_t offset;
+    size_t bytes;
   };
   struct OutputSlot {
     uint32_t slot;
@@ -26,6 +28,7 @@ struct Schedule {
   };
 
   std::vector<Task> tasks;
+  StreamChoice streams;      // of the tasks
   std::vector<void*> table;  // constants, host values and packed constants; the rest is filled in per run
   std::vector<ArenaSlot> arena_slots;
   std::vector<OutputSlot> outputs;
@@ -38,8 +41,15 @@ struct Schedule {
   std::vector<std::shared_ptr<const void>> kept;  // tilings, packed constants, host values
 };
 
+// How many streams a schedule may use, and what is known of the device's tasks.
+struct StreamSettings {
+  StreamLimits limits;
+  double task_ns = 0;  // what every task takes; 0: estimated
+};
+
 // Resolves all of segment `s` with the resolver's present inputs. Throws what infer_shape and tiling throw.
-std::shared_ptr<const Schedule> build_schedule(Resolver& resolver, size_t s, Recorder* recorder, uint32_t run);
+std::shared_ptr<const Schedule> build_schedule(Resolver& resolver, size_t s, const StreamSettings& streams,
+                                               Recorder* recorder, uint32_t run);
 
 // What the schedule of segment `s` depends on: shapes of its inputs, and the contents of those read on the host.
 void make_signature(const Resolver& resolver, size_t s, Key& key);

@@ -21,8 +21,8 @@ void TilingJob::make() {
     tiling_ = cache_->fill(key_, instance_, [&] {
       const TilingContext ctx(node_->node, node_->input_types.data(), shapes.data(), hosts.data(),
                               static_cast<int>(shapes.size()), node_->output_types.data(), outputs_.data(),
-                              static_cast<int>(outputs_.size()), node_->constant_inputs, *options_);
-      return kernel_->tiling(ctx);
+                              static_cast<int>(outputs_.size()), node_->constant_inputs, *options_, kernel_->data);
+      return create_tiling_with(*kernel_, ctx);
     });
   } catch (...) {
     error_ = std::current_exception();

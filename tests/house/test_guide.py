@@ -6,6 +6,7 @@ import gzip
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import warnings
@@ -21,6 +22,7 @@ from ascendsched.errors import AscendSchedError
 
 GUIDE = Path(__file__).resolve().parents[2] / "docs" / "guide"
 PAGES = [
+    "devices.md",
     "diagnose.md",
     "from-onnxruntime.md",
     "own-operators.md",
@@ -107,6 +109,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     command.chmod(0o755)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PATH", f"{command.parent}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.setenv("EXAMPLES", str(GUIDE.parents[1] / "examples"))
     monkeypatch.setenv("PYTHONPATH", str(Path(ascendsched.__file__).parents[1]))
     return tmp_path
 
@@ -131,6 +134,10 @@ def test_every_block_of_the_page_does_what_the_page_says(page: str) -> None:
     found = list(blocks(page))
     if any("onnxruntime as" in block.code for block in found):
         pytest.importorskip("onnxruntime", reason="the page's examples compare with it")
+    if any("pip install" in block.code for block in found):
+        pytest.importorskip("setuptools", reason="the page builds a package")
+        if shutil.which("cc") is None:
+            pytest.skip("the page builds a package, and there is no C compiler")
     if any("import torch" in block.code for block in found):
         pytest.importorskip("torch", reason="the page's examples are models of it")
     assert {block.language for block in found} <= {"python", "sh"}

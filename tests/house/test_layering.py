@@ -35,7 +35,7 @@ IMPURE = {"thread", "mutex", "condition_variable", "atomic", "chrono", "future",
 PURE = ["base", "graph", "ops", "plan"]
 
 VENDOR = re.compile(r"\b(dnnl(::|_\w)|(scipy_)?cblas_|cuda[A-Z_]|cu[A-Z]\w+\(|acl(rt)?[A-Z]|hccl|mkl_)")
-VENDOR_HEADER = re.compile(r"dnnl|cblas|openblas|cuda|acl|ascend|hccl|mkl", re.IGNORECASE)
+VENDOR_HEADER = re.compile(r"dnnl|cblas|openblas|cuda|acl|ascend(?!sched/)|hccl|mkl", re.IGNORECASE)
 
 
 def allowed(folder: str) -> set[str]:

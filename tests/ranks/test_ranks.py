@@ -25,7 +25,8 @@ ROOT = Path(__file__).resolve().parents[2]
 DEADLINE_S = 120  # of a whole job, far above what any takes
 
 needs_torch = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="torch is not installed")
-MPIEXEC = shutil.which("mpiexec.hydra") or shutil.which("mpiexec")
+HERE = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])  # wheels put it beside Python
+MPIEXEC = shutil.which("mpiexec.hydra", path=HERE) or shutil.which("mpiexec", path=HERE)
 needs_mpi = pytest.mark.skipif(
     importlib.util.find_spec("mpi4py") is None or MPIEXEC is None, reason="mpi4py and mpiexec are not installed"
 )
@@ -56,7 +57,7 @@ def run_ranks(size: int, timeout_s: float, *scenarios: str, started: int | None 
     finally:
         for process in processes:
             process.kill()
-    return [[json.loads(line) for line in output.splitlines() if line.startswith("{")] for output in outputs]
+    return [json_lines(output) for output in outputs]
 
 
 def check_healthy(found: list[list[dict]]) -> None:
@@ -131,25 +132,69 @@ def test_torchrun_starts_ranks():
 
 
 @needs_mpi
-def test_mpiexec_starts_ranks():
-    done = mpiexec("60", *HEALTHY)
+@pytest.mark.parametrize("size", [2, 4])
+def test_mpiexec_starts_ranks(size: int):
+    done = mpiexec(size, "60", *(HEALTHY if size == 2 else ("decoder", "agreement")))
     assert done.returncode == 0, done.stderr[-2000:]
     check_healthy(by_rank(done.stdout))
 
 
 @needs_mpi
-def test_an_mpi_rank_that_hangs_ends_in_an_error_within_the_deadline():
-    lines = [json.loads(line) for line in mpiexec("3", "hangs").stdout.splitlines() if line.startswith("{")]
-    assert "WaitTimeoutError" in {line.get("error_class") for line in lines}
+def test_an_mpi_rank_that_dies_is_named_by_all_others():
+    lines = json_lines(mpiexec(3, "4", "dies").stdout)
+    assert len(lines) == 2
+    for line in lines:
+        assert line["error_class"] in {"DeviceError", "WaitTimeoutError"}
+        assert "rank 1 did not come there in step 3" in line["message"]
 
 
-def mpiexec(*arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [str(MPIEXEC), "-n", "2", sys.executable, str(WORKER), *arguments]
+@needs_mpi
+def test_an_mpi_rank_that_hangs_is_named_and_told_when_it_wakes_up():
+    lines = json_lines(mpiexec(3, "3", "hangs").stdout)
+    assert {line["error_class"] for line in lines} == {"WaitTimeoutError"}
+    assert sum("rank 1 did not come there in step 3" in line["message"] for line in lines) == 2
+    assert sum("gave up" in line["message"] or "had given up" in line["message"] for line in lines) == 1
+
+
+@needs_mpi
+def test_an_mpi_rank_with_another_model_is_named_on_every_rank():
+    lines = json_lines(mpiexec(3, "20", "stranger").stdout)
+    assert len(lines) == 3
+    assert all("ranks [1] of 3 have another model" in line["message"] for line in lines)
+
+
+@needs_mpi
+def test_mpi_ranks_that_meet_in_different_collectives_say_in_which():
+    lines = json_lines(mpiexec(2, "3", "parts_ways").stdout)
+    assert len(lines) == 2
+    assert any("rank 1 gave up at agreement" in line["message"] for line in lines)
+    assert any("rank 0 gave up at all_reduce here" in line["message"] for line in lines)
+
+
+@needs_mpi
+def test_joining_over_mpi_ends_by_its_deadline_when_a_rank_does_not_come():
+    lines = json_lines(mpiexec(2, "2", "late").stdout)
+    assert {line["error_class"] for line in lines} == {"WaitTimeoutError"}
+    assert any("a rank did not come" in line["message"] for line in lines)
+
+
+def mpiexec(size: int, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Runs a job whose ranks mpiexec leaves alone when one of them dies, so that each can tell its error."""
+    keep = "--enable-recovery" if "Open MPI" in mpi_version() else "-disable-auto-cleanup"
+    command = [str(MPIEXEC), keep, "-n", str(size), sys.executable, str(WORKER), *arguments]
     return subprocess.run(command, env=environment(), capture_output=True, text=True, timeout=DEADLINE_S, check=False)
 
 
+def mpi_version() -> str:
+    return subprocess.run([str(MPIEXEC), "--version"], capture_output=True, text=True, check=False).stdout
+
+
+def json_lines(output: str) -> list[dict]:
+    return [json.loads(line) for line in output.splitlines() if line.startswith("{")]
+
+
 def by_rank(output: str) -> list[list[dict]]:
-    lines = [json.loads(line) for line in output.splitlines() if line.startswith("{")]
+    lines = json_lines(output)
     return [[line for line in lines if line["rank"] == rank] for rank in sorted({line["rank"] for line in lines})]
 
 

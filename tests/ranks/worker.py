@@ -103,17 +103,27 @@ def stranger(group):
     ranks.Job(group, small(width), threads=1)
 
 
-def absent(group):
+def parts_ways(group):
+    if group.rank == 1:
+        group.start_min(np.zeros(3, np.int64))()
+    group.all_reduce(np.zeros(3), name="here")
+
+
+def nothing(group):
     return {}
 
 
-SCENARIOS = {f.__name__: f for f in (collectives, decoder, agreement, skew, dies, hangs, stranger, absent)}
+SCENARIOS = {f.__name__: f for f in (collectives, decoder, agreement, skew, dies, hangs, stranger, parts_ways)}
+SCENARIOS |= {"absent": nothing, "late": nothing}
 SHIFT_NS = 5_000_000_000  # rank 1's clock runs ahead by this
 
 
 def main() -> None:
     timeout_s = float(sys.argv[1])
-    shift = SHIFT_NS if os.environ.get("RANK", os.environ.get("PMI_RANK")) == "1" else 0
+    is_second = os.environ.get("RANK", os.environ.get("PMI_RANK")) == "1"
+    shift = SHIFT_NS if is_second else 0
+    if is_second and sys.argv[2:] == ["late"]:
+        wait_until(time.monotonic() + 3 * timeout_s)
     try:
         group = ranks.join(timeout_s, clock=lambda: time.monotonic_ns() + shift)
         for name in sys.argv[2:]:

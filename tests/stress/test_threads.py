@@ -149,7 +149,7 @@ def test_threads_may_compile_at_the_same_time(expected: dict[int, Any]) -> None:
     in_threads(work)
 
 
-@pytest.mark.parametrize("device", ["cpu", "null", "timed"])
+@pytest.mark.parametrize("device", ["cpu", "null", "sim", "timed"])
 @pytest.mark.parametrize("mode", MODES)
 def test_executable_dropped_with_runs_in_flight_completes_them(device: str, mode: str) -> None:
     def work(number: int) -> None:

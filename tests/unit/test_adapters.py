@@ -221,10 +221,10 @@ REFUSED = {
     "batch normalization training": (
         one_node(
             "BatchNormalization",
-            15,
+            9,
             {"x": IMAGE},
+            ("y", "mean", "var", "saved_mean", "saved_var"),
             constants={n: np.ones(2, np.float32) for n in "sbmv"},
-            training_mode=1,
         ),
         "training mode",
     ),

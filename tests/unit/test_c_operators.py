@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import shutil
-import subprocess
-import sysconfig
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +11,9 @@ import pytest
 
 import ascendsched as asc
 from ascendsched import extensions
+from tests.unit.plugin_build import HAS_COMPILER, build_library, capsule
 
-pytestmark = pytest.mark.skipif(shutil.which("cc") is None, reason="there is no C compiler")
+pytestmark = [pytest.mark.sanitize, pytest.mark.skipif(not HAS_COMPILER, reason="there is no C compiler")]
 
 SOURCE = r"""
 #include <ascendsched/operator.h>
@@ -51,7 +49,7 @@ static int scale(const void* t, const asc_tensor* in, int32_t n, const asc_tenso
   return 0;
 }
 static int wild(asc_context* c, const asc_tensor* in, int32_t n, asc_tensor* out) {
-  out[0].rank = WILD_RANK; out[0].shape[0] = WILD_DIM; return 0; }
+  out[0].rank = 1; out[0].shape[0] = -5; return 0; }
 static int refuse_tile(asc_context* c, const asc_tensor* in, int32_t n, const asc_tensor* out, void** r) {
   return c->fail(c, "no tiling today"); }
 #define OP(f, v, s, in0, in1, outs, shape, tl, launch) \
@@ -69,22 +67,16 @@ OP(tileless, 1, sizeof(asc_operator), 1, 1, 1, same_shape, refuse_tile, scale)
 
 @pytest.fixture(scope="module")
 def library(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
-    folder = tmp_path_factory.mktemp("plugin")
-    (folder / "plugin.c").write_text(SOURCE, encoding="utf-8")
-    made = folder / f"plugin{sysconfig.get_config_var('SHLIB_SUFFIX')}"
-    flags = ["-O1", "-shared", "-fPIC", "-DWILD_RANK=1", "-DWILD_DIM=-5", f"-I{asc.get_include()}"]
-    subprocess.run(["cc", *flags, "plugin.c", "-o", made], cwd=folder, check=True, timeout=120)
-    return ctypes.CDLL(str(made))
+    source = tmp_path_factory.mktemp("plugin") / "plugin.c"
+    source.write_text(SOURCE, encoding="utf-8")
+    return build_library(source, source.parent)
 
 
 _NAME = ctypes.create_string_buffer(b"ascendsched.operator")  # capsules keep the pointer
 
 
 def _capsule(library: ctypes.CDLL, symbol: str) -> Any:
-    make = ctypes.pythonapi.PyCapsule_New
-    make.restype, make.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p]
-    address = ctypes.addressof(ctypes.c_char.in_dll(library, symbol))
-    return make(address, ctypes.addressof(_NAME), None)
+    return capsule(library, symbol, _NAME)
 
 
 def _compiled(

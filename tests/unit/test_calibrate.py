@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +21,7 @@ from ascendsched.sim.engine import MODES
 from ascendsched.sim.host_cost import HostCost, RunFacts
 from ascendsched.sim.kernel_library import KernelLibrary, Measured, non_negative_fit
 from ascendsched.sim.sweep import sweep_models
+from ascendsched.sim.work import work_of
 from ascendsched.tasks import Operand, Task
 
 ASCEND = load_profile("ascend-910b")
@@ -61,6 +63,16 @@ def test_the_command_calibrates_checks_and_writes_a_profile_that_simulates(trace
     assert [check["role"] for check in document["checks"]] == ["fitted to", "not fitted to"]
     result = CliRunner().invoke(main, ["simulate", "resnet-50", "--device", str(out), "--json"])
     assert json.loads(result.output)["device"] == "mine"
+
+
+def test_a_prediction_that_is_far_off_says_why(traces: tuple[Path, Path]):
+    first, second = (read_profiles([path]).ranks[0] for path in traces)
+    host = fit_host(first)
+    assert check_host(host, second).reason == ""
+    slow = replace(host, period=20 * host.period, period_of={})
+    assert "none of those that the host was fitted to" in check_host(slow, second).reason
+    slow = replace(host, period_of={name: 20 * ns for name, ns in fit_host(second).period_of.items()})
+    assert check_host(slow, second).reason
 
 
 def test_what_cannot_be_calibrated_on_is_refused(tmp_path: Path):
@@ -119,3 +131,27 @@ def test_the_sweep_holds_runnable_models():
     assert len(graphs) > 40
     graph, feeds = graphs[0]
     assert all(np.isfinite(array).all() for array in asc.compile(graph).run(feeds).values())
+
+
+def test_a_kernel_that_was_disturbed_hardly_changes_what_is_predicted():
+    measured = [Measured(product(r, w), 100 + r * w * w / 10) for r in (1, 8, 64) for w in (16, 64, 256)]
+    before = KernelLibrary(measured).ns(product(8, 64))
+    after = KernelLibrary([*measured, Measured(product(8, 64), 40_000.0), *measured]).ns(product(8, 64))
+    assert after == pytest.approx(before, rel=0.35)
+
+
+def test_a_stage_that_only_noisy_runs_have_costs_next_to_nothing():
+    clean = [RunFacts({"kernel": n, "launch": n}, 60e3, 60e3 + 100 * n) for n in (10, 20, 40, 80)]
+    noisy = RunFacts({"kernel": 10, "launch": 10, "sync": 1}, 20e6, 20.5e6)
+    assert HostCost([*clean, noisy]).ns({"kernel": 10, "launch": 10, "sync": 1}) < 5_000
+
+
+def test_the_product_of_a_fused_node_is_as_long_as_its_weights_have_rows():
+    gate, x, w, y = (
+        Operand("float32", (1, 9, 352)),
+        Operand("float32", (1, 9, 128)),
+        Operand("float32", (128, 352), True),
+        Operand("float32", (1, 9, 352)),
+    )
+    task = Task("m", "Fused", "vector", (gate, x, w), (y,), parts=("Sigmoid", "Mul", "MatMul", "Mul"))
+    assert work_of(task).matrix == 2 * 9 * 352 * 128

@@ -15,7 +15,8 @@ import ascendsched as asc
 from ascendsched.cli import main
 from ascendsched.errors import AscendSchedError
 from ascendsched.profile.trace import write_trace
-from ascendsched.sim.comparison import Subject, agree, compare_modes, grow, run_mode
+from ascendsched.sim.cluster import agree, grow
+from ascendsched.sim.comparison import Subject, compare_modes, run_mode
 from ascendsched.sim.cost_profile import load_profile, parse_profile, profile_bytes, profile_names
 from ascendsched.sim.engine import MODES, Mode, simulate
 from ascendsched.sim.models import BUILDERS, build_model
@@ -231,10 +232,18 @@ def test_modes_stand_side_by_side_and_sink_mode_needs_the_least_host():
     assert rows["host-uncached"].verdict == "host_bound"
 
 
-def test_agreeing_one_step_ahead_gains_more_with_more_ranks():
-    rows = grow(Subject("resnet-50", ASCEND), [1, 64])
-    gains = [row.alone_ms - row.agreed_ms for row in agree(rows)]
-    assert 0 < gains[0] < gains[1]
+def test_ranks_that_agree_miss_as_seldom_as_one_and_ahead_of_time_they_do_not_wait():
+    subject = Subject("resnet-50", ASCEND)
+    one, many = agree(subject, grow(subject, [1, 64]))
+    assert one.alone_ms == pytest.approx(one.aligned_ms)  # nobody to agree with
+    assert many.ahead_ms < many.aligned_ms < many.alone_ms
+    assert many.alone_ms / many.aligned_ms > one.alone_ms / one.aligned_ms
+
+
+def test_agreeing_costs_what_it_waits_for_where_no_signature_is_new():
+    subject = Subject("resnet-50", ASCEND)
+    (row,) = agree(subject, grow(subject, [64]), miss_share=0.0)
+    assert row.aligned_ms > row.alone_ms == row.ahead_ms
 
 
 def test_the_command_prints_json_for_every_model_it_knows():

@@ -13,7 +13,7 @@ from ascendsched.profile.importers.events import NO_ARGS, Args, Document, interv
 from ascendsched.profile.spans import KERNEL as KERNEL_STAGE
 from ascendsched.profile.spans import SPAN_DTYPE, STAGES, Recording
 from ascendsched.profile.timeline import COMMUNICATION, KERNEL, STAGE_NUMBER, Rank
-from ascendsched.profile.trace import HOST, SCHEMA, WAITS, track_of, worker_name, worker_of
+from ascendsched.profile.trace import HOST, SCHEMA, WAITS, stream_of, track_of, worker_name, worker_of
 from ascendsched.profile.verdict import COMMUNICATION_OPS
 
 # A recording's stage -> the timeline's. A caller that waits for its result is a synchronising call.
@@ -49,7 +49,8 @@ def read_own(document: Document, source: str) -> Rank:
             dropped += 1
             continue
         stage = STAGES.index(event.cat)
-        row = (*interval, run, _node(args, nodes), sequence, stage, worker_of(event.tid), [0, 0])
+        worker = stream_of(event.tid) if stage == KERNEL_STAGE else worker_of(event.tid)
+        row = (*interval, run, _node(args, nodes), sequence, stage, worker, [0, 0])
         (device if stage == KERNEL_STAGE else host).append(row)
     return rank_of(_recording(document.other, host, device, list(nodes)), source, dropped)
 
@@ -60,11 +61,11 @@ def rank_of(recording: Recording, source: str, dropped: int = 0) -> Rank:
     builder.dropped = dropped
     builder.recorded |= {"infer_shape", "tiling", "alloc", "launch", "sync", "compile", "queue_full", "framework"}
     device, host = recording.device, recording.host
-    entries = (device.start, device.end, device.run, device.sequence, device.node)
-    for start, end, run, sequence, node in zip(*(c.tolist() for c in entries), strict=True):
+    entries = (device.start, device.end, device.run, device.sequence, device.node, device.worker)
+    for start, end, run, sequence, node, stream in zip(*(c.tolist() for c in entries), strict=True):
         op = recording.node_op(node) or "kernel"
         kind = COMMUNICATION if op.rpartition("::")[2] in COMMUNICATION_OPS else KERNEL
-        builder.entries.append((start, end, kind, 0, 0, builder.name(op), builder.key((run, sequence))))
+        builder.entries.append((start, end, kind, 0, stream, builder.name(op), builder.key((run, sequence))))
     spans = (host.start, host.end, host.run, host.sequence, host.stage, host.worker)
     for start, end, run, sequence, number, worker in zip(*(c.tolist() for c in spans), strict=True):
         stage = STAGES[number]

@@ -1,5 +1,6 @@
 #include "backends/cpu/device.h"
 
+#include <algorithm>
 #include <string>
 
 #include "backends/cpu/kernels.h"
@@ -38,12 +39,17 @@ class CpuRunner final : public Runner {
   int caller_threads_ = 0;
 };
 
+constexpr uint32_t kMaxStreams = 8;
+constexpr int64_t kWakeNs = 50'000;  // measured: 65 to 75 us where the CPU had halted, a few where it had not
+
 DeviceInfo make_info(const CpuOptions& options) {
   DeviceInfo info;
   info.name = "cpu";
   info.description = "CPU, " + std::to_string(options.threads) + (options.threads == 1 ? " thread" : " threads");
   info.threads = options.threads;
   info.can_run_inline = true;
+  info.max_streams = std::min<uint32_t>(static_cast<uint32_t>(options.threads), kMaxStreams);
+  info.wake_ns = kWakeNs;
   info.memory_limit_bytes = options.memory_limit_bytes;
   info.ring_capacity = options.ring_capacity;
   return info;
@@ -56,9 +62,10 @@ class CpuDevice final : public HostDevice {
 
   const KernelRegistry& kernels() const override { return cpu_kernels(); }
   const DeviceOptions& options() const override { return options_; }
-  std::unique_ptr<Stream> create_stream() override {
+  std::unique_ptr<Stream> create_stream(uint32_t number) override {
     RingStream::Options options;
     options.ring_capacity = info().ring_capacity;
+    options.number = number;
     return std::make_unique<RingStream>(options, std::make_unique<CpuRunner>(info().threads));
   }
 

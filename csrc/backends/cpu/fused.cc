@@ -275,7 +275,9 @@ class Builder {
     try {
       const Kernel* kernel = cpu_kernels().find(inner.node().op, types, inner.output_dtype(0));
       if (!kernel) ctx_.unsupported("no kernel for " + inner.node().op + "; compile with fuse=False");
-      return kernel->tiling(inner);
+      std::shared_ptr<const Tiling> tiling = kernel->tiling(inner);
+      ctx_.note_threads(inner.threads_used());
+      return tiling;
     } catch (const UnsupportedError& e) {
       ctx_.unsupported(e.what());
     } catch (const GraphError& e) {

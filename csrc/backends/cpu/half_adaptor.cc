@@ -146,6 +146,7 @@ std::shared_ptr<const Tiling> create_half_tiling(const TilingContext& ctx, Tilin
                             ctx.output_count(), v.constants, ctx.options());
   auto t = std::make_shared<HalfTiling>();
   t->inner = float_tiling(inner);
+  ctx.note_threads(inner.threads_used());
   t->launch = launch_half;
   t->implementation = t->inner->implementation;
   const bool is_float16 = ctx.dtype(0) == DType::kFloat16;

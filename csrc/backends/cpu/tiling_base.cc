@@ -47,7 +47,9 @@ std::shared_ptr<const Tiling> create_empty_tiling() { return create_tiling<Empty
 
 int threads_for(const TilingContext& ctx, double operations) {
   constexpr double kForkJoin = 1e7;  // about 0.1 ms on one core
-  return operations < kForkJoin ? 1 : ctx.options().threads;
+  const int threads = operations < kForkJoin ? 1 : ctx.options().threads;
+  ctx.note_threads(threads);
+  return threads;
 }
 
 }  // namespace asc::cpu

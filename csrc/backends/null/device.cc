@@ -9,12 +9,16 @@ namespace asc {
 
 namespace {
 
+constexpr uint32_t kMaxStreams = 8;
+
 DeviceInfo make_info(const NullOptions& options) {
   DeviceInfo info;
   info.name = "null";
   info.description = "kernels do nothing; results are not meaningful";
   info.computes = false;
+  info.has_fused_kernels = false;  // the cost of scheduling shows operator by operator
   info.can_run_inline = true;
+  info.max_streams = kMaxStreams;
   info.memory_limit_bytes = options.memory_limit_bytes;
   info.ring_capacity = options.ring_capacity;
   return info;
@@ -26,9 +30,10 @@ class NullDevice final : public HostDevice {
 
   const KernelRegistry& kernels() const override { return empty_kernels(); }
   const DeviceOptions& options() const override { return options_; }
-  std::unique_ptr<Stream> create_stream() override {
+  std::unique_ptr<Stream> create_stream(uint32_t number) override {
     RingStream::Options options;
     options.ring_capacity = info().ring_capacity;
+    options.number = number;
     return std::make_unique<RingStream>(options, std::make_unique<Runner>(1));
   }
 

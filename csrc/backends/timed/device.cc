@@ -16,6 +16,7 @@ namespace {
 
 constexpr int64_t kMaxTaskNs = 60'000'000'000;
 constexpr int64_t kPollNs = 50'000;
+constexpr uint32_t kMaxStreams = 8;
 
 DeviceInfo make_info(const TimedOptions& options) {
   DeviceInfo info;
@@ -23,7 +24,10 @@ DeviceInfo make_info(const TimedOptions& options) {
   info.description =
       "every kernel takes " + std::to_string(options.task_ns) + " ns without a CPU; results are not meaningful";
   info.computes = false;
+  info.has_fused_kernels = false;  // the cost of scheduling shows operator by operator
   info.can_run_inline = false;
+  info.max_streams = kMaxStreams;
+  info.task_ns = options.task_ns;
   info.memory_limit_bytes = options.memory_limit_bytes;
   info.ring_capacity = options.ring_capacity;
   return info;
@@ -56,10 +60,11 @@ class TimedDevice final : public HostDevice {
 
   const KernelRegistry& kernels() const override { return timed_.tiling_ns ? slow_kernels() : empty_kernels(); }
   const DeviceOptions& options() const override { return options_; }
-  std::unique_ptr<Stream> create_stream() override {
+  std::unique_ptr<Stream> create_stream(uint32_t number) override {
     RingStream::Options options;
     options.ring_capacity = info().ring_capacity;
     options.can_run_inline = false;
+    options.number = number;
     options.launch_ns = timed_.launch_ns;
     options.poll_ns = kPollNs;
     options.stamps_launches = true;

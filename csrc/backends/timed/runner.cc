@@ -30,12 +30,19 @@ void TimedRunner::run(const Batch& batch) {
   if (Recorder* recorder = batch.event->recorder) {
     for (size_t i = 0; i < count; ++i) {
       const uint64_t start = at + i * task_ticks_;
-      recorder->device.add({start, start + task_ticks_, batch.event->run, static_cast<int32_t>(batch.tasks[i].node),
-                            batch.sequence, Stage::kKernel});
+      recorder->device_log().add({start, start + task_ticks_, batch.event->run,
+                                  static_cast<int32_t>(batch.tasks[i].node), batch.sequence, Stage::kKernel,
+                                  Recorder::stream()});
     }
   }
   device_ticks_ = at + count * task_ticks_;
   if (device_ticks_ > now_ticks() + max_lead_ticks_) settle();
+}
+
+void TimedRunner::record(Point& point, uint32_t round) { point.record(round, device_ticks_); }
+
+void TimedRunner::wait(const Point& point, uint32_t round) {
+  device_ticks_ = std::max(device_ticks_, point.wait(round));
 }
 
 void TimedRunner::settle() {

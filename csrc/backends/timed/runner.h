@@ -12,6 +12,9 @@ class TimedRunner final : public Runner {
   explicit TimedRunner(int64_t task_ns);
 
   void run(const Batch& batch) override;
+  // Points carry device time from stream to stream.
+  void record(Point& point, uint32_t round) override;
+  void wait(const Point& point, uint32_t round) override;
   // Sleeps until the device time of the last task.
   void settle() override;
   void on_thread_start() override;

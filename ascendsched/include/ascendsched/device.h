@@ -1,0 +1,1 @@
+../../../csrc/backends/plugin/c_device.h

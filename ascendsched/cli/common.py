@@ -6,9 +6,12 @@ import json
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+
+from ascendsched.errors import PlanError
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -31,6 +34,13 @@ def model_options(function: F) -> F:
 def json_option(function: F) -> F:
     """Adds --json."""
     return click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead of text.")(function)
+
+
+def check_folders(command: str, *paths: str | None) -> None:
+    """Refuses files whose folder does not exist before any time is spent on what goes into them."""
+    for path in paths:
+        if path and not Path(path).absolute().parent.is_dir():
+            raise PlanError(f"[{command}] no folder for '{path}'; create it first")
 
 
 def print_json(schema: str, values: Mapping[str, Any]) -> None:

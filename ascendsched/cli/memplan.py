@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import math
 import time
-from pathlib import Path
 
 import click
 
-from ascendsched.cli.common import json_option, print_json, progress
-from ascendsched.errors import PlanError
+from ascendsched.cli.common import check_folders, json_option, print_json, progress
 
 ALIGNMENT_HELP = "Every offset is a multiple of it, in bytes."
 CAPACITY_HELP = "Height that is low enough, in bytes; without it, the lowest plan is sought."
@@ -48,9 +46,7 @@ def command(
         raise click.BadParameter("expected seconds, got nan", param_hint="--time-limit")
     start = time.perf_counter()
     read = read_buffers(table)
-    for path in filter(None, (out, svg)):
-        if not Path(path).absolute().parent.is_dir():
-            raise PlanError(f"[memplan] no folder for '{path}'; create it first")
+    check_folders("memplan", out, svg)
     with progress(quiet=as_json) as show:
         show(f"placing {len(read.buffers)} buffers")
         plan = plan_buffers(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ascendsched.cli.common import json_option, print_json, progress, stdout_console
+from ascendsched.cli.common import check_folders, json_option, print_json, progress, stdout_console
 from ascendsched.errors import AscendSchedError
 
 if TYPE_CHECKING:
@@ -59,6 +59,7 @@ def command(
     """
     from ascendsched.sim.cost_profile import load_profile
 
+    check_folders("simulate", trace, html, out)
     profile = load_profile(device)
     if calibrate is not None:
         profile = _calibrate(profile, calibrate, checked, out, as_json and model is None, shows=not as_json)

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import asdict
-from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 import click
 
-from ascendsched.cli.common import DEVICE_HELP, json_option, print_json, progress
+from ascendsched.cli.common import DEVICE_HELP, check_folders, json_option, print_json, progress
 from ascendsched.cli.inputs import parse_pairs
 from ascendsched.errors import PlanError
 
@@ -62,8 +61,7 @@ def command(
     from ascendsched.tuning.tuner import tune  # --help must not load the core
 
     buckets = _buckets(axes, pad, cuts, max_count)
-    if out and not Path(out).absolute().parent.is_dir():  # before any time is spent
-        raise PlanError(f"[tune] no folder for '{out}'; create it first")
+    check_folders("tune", out)
     with progress(quiet=as_json) as show:
         found = tune(
             model,

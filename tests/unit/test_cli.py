@@ -132,6 +132,13 @@ def test_random_inputs_that_no_memory_holds_are_refused(dtype: str, length: str)
         make_inputs([declared("x", dtype, "n", 8)], {}, {"x": length + ",8"}, 0)
 
 
+@pytest.mark.parametrize("option", ["--trace", "--html", "--out"])
+def test_simulate_refuses_a_folder_that_is_not_there_before_it_starts(option: str) -> None:
+    result = invoke("simulate", "no such model", option, "no/folder/file")
+    assert result.exit_code == 1
+    assert result.output == "ascendsched: [simulate] no folder for 'no/folder/file'; create it first\n"
+
+
 def test_files_that_are_no_array_or_differ_from_the_shape_are_refused(tmp_path: Path) -> None:
     (tmp_path / "garbage.npy").write_bytes(b"nonsense")
     np.savez(tmp_path / "many.npz", a=np.zeros(1), b=np.zeros(1))

@@ -77,8 +77,9 @@ class Options:
         Whether kernels may use oneDNN.
     pipeline_workers
         Threads of host mode that make tilings ahead of the device, with one that places memory and one that launches:
-        1 to 14. 0: all on the launching thread. -1: pipelined where measured costs say that it is faster
-        (`Executable.explain`). Runs that execute on the caller's thread are never pipelined.
+        1 to 14. With 1, and no more than two threads in all, the one that launches places memory too. 0: all on the
+        launching thread. -1: pipelined where measured costs say that it is faster (`Executable.explain`). Runs that
+        execute on the caller's thread are never pipelined.
     streams
         Most streams that a run may use for branches that do not depend on one another: 1 to 16; never more than the
         device has (the CPU: `threads`). None: as many as the device has, where an estimate says that it pays

@@ -11,10 +11,6 @@
 
 namespace asc {
 
-namespace {
-constexpr int kPolls = 100;  // of an executor that polls, before it parks
-}
-
 RingStream::RingStream(const Options& options, std::unique_ptr<Runner> runner)
     : options_(options),
       wake_interval_(std::max<size_t>(1, options.ring_capacity / 2)),
@@ -94,12 +90,16 @@ void RingStream::wait(const Point& point, uint32_t round, Event* event) {
 
 bool RingStream::query() const {
   require_same_process();
-  return ring_.is_empty();
+  if (ring_.is_empty()) return true;
+  demand();
+  return false;
 }
 
 void RingStream::synchronize() {
   require_same_process();
-  space_.wait([this] { return ring_.is_empty(); });
+  demand();
+  const uint64_t target = ring_.pushed();
+  space_.wait([&] { return ring_.popped() >= target; });
 }
 
 bool RingStream::begin_inline() {
@@ -129,9 +129,26 @@ void RingStream::push(Entry& entry, int32_t node) {
   if (!ring_.try_push(entry)) {
     StageTimer timer(entry.event->recorder, Stage::kQueueFull, entry.event->run, node, entry.sequence);
     const uint64_t start = now_ticks();
+    demand();
     space_.wait([&] { return ring_.try_push(entry); });
     blocked_ticks_ += now_ticks() - start;
   }
+  if (!options_.is_lazy)
+    work_.wake();
+  else if (is_due(entry.kind))
+    demand();
+}
+
+bool RingStream::is_due(Kind kind) const {
+  const bool may_wait = kind == Kind::kTask || kind == Kind::kCopy;  // a chain holds points of its own
+  return !may_wait || ring_.pushed() - due_ >= wake_interval_;
+}
+
+// All that was pushed before has to be executed now.
+void RingStream::demand() const {
+  const uint64_t pushed = ring_.pushed();
+  uint64_t due = due_;
+  while (due < pushed && !due_.compare_exchange_weak(due, pushed)) continue;
   work_.wake();
 }
 
@@ -157,11 +174,10 @@ void RingStream::run_thread() noexcept {
 
 // Null when the stream is being destroyed and nothing is left.
 RingStream::Entry* RingStream::next_entry() {
-  if (Entry* entry = ring_.front()) return entry;
+  const auto has_work = [this] { return ring_.front() && (!options_.is_lazy || executed_ < due_); };
+  if (has_work()) return ring_.front();
   space_.wake();
-  const auto is_ready = [this] { return ring_.front() != nullptr || ring_.is_closed(); };
-  for (int i = 0; options_.poll_ns && i < kPolls && !is_ready(); ++i) sleep_ns(options_.poll_ns);
-  if (!is_ready()) work_.wait(is_ready);
+  work_.wait([&] { return has_work() || ring_.is_closed(); });
   return ring_.front();
 }
 

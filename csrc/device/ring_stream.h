@@ -28,9 +28,9 @@ class RingStream final : public Stream {
     size_t ring_capacity = 1024;
     bool can_run_inline = true;
     int64_t launch_ns = 0;  // time that a launch takes at least, as with a slow driver
-    // While it waits for entries the executor looks again this often, for a while, instead of being woken: for devices
-    // whose time does not depend on when they look. 0: it is woken.
-    int64_t poll_ns = 0;
+    // The executor is woken only for what somebody waits for (records, points) and for a ring that fills up: for
+    // devices whose time does not depend on when they look.
+    bool is_lazy = false;
     uint32_t number = 0;           // 0 alone may run inline
     bool stamps_launches = false;  // fill Batch::launched_ticks of entries that go through the ring
   };
@@ -86,6 +86,8 @@ class RingStream final : public Stream {
   void require_same_process() const;
   void start();
   void push(Entry& entry, int32_t node);
+  bool is_due(Kind kind) const;
+  void demand() const;
   void run_thread() noexcept;
   Entry* next_entry();
   void execute(const Entry& entry);
@@ -100,8 +102,9 @@ class RingStream final : public Stream {
 
   const std::unique_ptr<Runner> runner_;
   Ring<Entry> ring_;
-  Waiter work_;   // the executor, for entries
-  Waiter space_;  // a launch for room; synchronize for the end
+  mutable Waiter work_;                   // the executor, for entries
+  mutable std::atomic<uint64_t> due_{0};  // lazy: so many entries of all have to be executed now
+  Waiter space_;                          // a launch for room; synchronize for the end
   // Entries executed when the executor last signalled an event. It touches neither runner nor recorder between then and
   // the next entry, so that a waiter of that event can begin inline at once, before the entry has left the ring.
   std::atomic<uint64_t> settled_{0};

@@ -11,7 +11,7 @@ constexpr size_t kBatches = 64;       // between two stages
 constexpr uint32_t kBatchNodes = 32;  // bits of Batch::changed
 // A batch waits no longer for further nodes: waking a worker costs some 10 us. Near both ends of a run less, where the
 // next stage has nothing else to do.
-constexpr double kLeastBatchNs = 25'000, kMostBatchNs = 100'000;
+constexpr double kLeastBatchNs = 25'000, kMostBatchNs = 300'000;
 constexpr size_t kPendingJobs = 16;  // tilings made ahead of the node at hand, per helper
 constexpr int64_t kSpinNs = 0;       // workers park at once: those they wait for need the CPU
 constexpr uint8_t kPlacer = 1, kLauncher = 2, kFirstHelper = 3;  // Recorder::worker

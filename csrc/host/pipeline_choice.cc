@@ -14,6 +14,10 @@ std::string us(double ns) {
 
 }  // namespace
 
+PipelineShape asked_shape(int workers, int cpus) {
+  return workers > 1 || cpus > 2 ? PipelineShape::kThreeStages : PipelineShape::kResolveThenRest;
+}
+
 PipelineChoice choose_pipeline(const StageCosts& c, int cpus) {
   PipelineChoice choice;
   choice.serial_ns = choice.predicted_ns = c.resolve_ns + c.place_ns + c.launch_ns;

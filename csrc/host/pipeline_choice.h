@@ -25,6 +25,10 @@ constexpr double kNodesPerHandOver = 4;
 constexpr double kPipelineGain = 0.85;
 constexpr double kPipelineMinNs = 50'000;
 
+// The shape for a number of workers that the user asked for. A worker for memory alone is waited for by the next one,
+// for which the system then often finds no CPU, where there are but two: it launches as well.
+PipelineShape asked_shape(int workers, int cpus);
+
 PipelineChoice choose_pipeline(const StageCosts& costs, int cpus);
 
 // The choice in words, with the break-even.

@@ -70,7 +70,8 @@ Executable::Executable(std::shared_ptr<const Plan> plan, const ExecutableOptions
   context_.tilings = &tilings_;
   context_.packs = &packs_;
   context_.use_memo = options.use_memo;
-  const int cpus = options.settings.threads;
+  // A virtual clock gives every worker a CPU: traces must not depend on the machine.
+  const int cpus = device_->info().is_virtual ? static_cast<int>(Recorder::kMaxWorkers) : options.settings.threads;
   const int helpers = options.pipeline_workers > 0 ? options.pipeline_workers - 1 : std::clamp(cpus - 2, 0, 4);
   pipeline_ = std::make_unique<Pipeline>(*pool_, helpers);
   root_ =

@@ -53,7 +53,9 @@ std::string stream_of(const Level& level, size_t s, uint32_t number) {
 std::string where(const HostSegment& host, const LevelOptions& options) {
   if (options.pipeline_workers == 0) return "serial (asked for)";
   if (options.pipeline_workers > 0)
-    return "pipelined in three stages (asked for) unless it runs on the caller's thread";
+    return std::string("pipelined in ") +
+           (asked_shape(options.pipeline_workers, options.cpus) == PipelineShape::kThreeStages ? "three" : "two") +
+           " stages (asked for) unless it runs on the caller's thread";
   return describe_choice(host.costs, options.cpus);
 }
 

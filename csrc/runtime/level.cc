@@ -198,7 +198,7 @@ void Level::run_node_by_node(size_t s, RunContext& run) {
 
 PipelineShape Level::pipeline_shape(const HostSegment& segment, const RunContext& run) const {
   if (run.is_inline || options_.pipeline_workers == 0) return PipelineShape::kSerial;
-  if (options_.pipeline_workers > 0) return PipelineShape::kThreeStages;
+  if (options_.pipeline_workers > 0) return asked_shape(options_.pipeline_workers, options_.cpus);
   return choose_pipeline(segment.costs, options_.cpus).shape;
 }
 

@@ -86,6 +86,8 @@ class Ring {
     const uint64_t head = head_.load(std::memory_order_acquire);
     return head == tail_.load(std::memory_order_acquire);
   }
+  // Number of elements popped so far; what the consumer did before is visible then.
+  uint64_t popped() const { return head_.load(std::memory_order_acquire); }
   // Closed and empty: the consumer is done.
   bool is_drained() const { return is_closed() && is_empty(); }
   size_t capacity() const { return capacity_; }

@@ -36,7 +36,7 @@ def test_runs_in_flight_overlap_host_and_device(mode):
 
 
 def test_a_full_queue_holds_the_host_back():
-    exe = asc.compile(onnx_models.mlp(layers=40), device="timed:us=200", mode="host", threads=1)
+    exe = asc.compile(onnx_models.mlp(layers=160), device="timed:us=200", mode="host", threads=1)
     with exe.profile() as profile:
         exe.run({"x": np.ones((1, 16), np.float32)})
     host = profile.recording.host

@@ -15,7 +15,6 @@ namespace asc {
 namespace {
 
 constexpr int64_t kMaxTaskNs = 60'000'000'000;
-constexpr int64_t kPollNs = 50'000;
 constexpr uint32_t kMaxStreams = 8;
 
 DeviceInfo make_info(const TimedOptions& options) {
@@ -66,7 +65,7 @@ class TimedDevice final : public HostDevice {
     options.can_run_inline = false;
     options.number = number;
     options.launch_ns = timed_.launch_ns;
-    options.poll_ns = kPollNs;
+    options.is_lazy = true;
     options.stamps_launches = true;
     return std::make_unique<RingStream>(options, std::make_unique<TimedRunner>(timed_.task_ns));
   }

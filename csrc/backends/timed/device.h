@@ -14,7 +14,7 @@ struct TimedOptions {
   int64_t task_ns = 20'000;       // per task, 0 to one minute
   int64_t tiling_ns = 0;          // CPU time that making a tiling takes at least
   int64_t launch_ns = 0;          // CPU time that a launch or a submit takes at least
-  size_t ring_capacity = 64;      // small: back pressure sets in early
+  size_t ring_capacity = 256;     // small: back pressure sets in early
   size_t memory_limit_bytes = 0;  // 0: no limit
 };
 

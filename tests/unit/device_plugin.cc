@@ -1,6 +1,7 @@
 // A device with a worker thread that misbehaves on demand: "fault=NAME" in the options that follow its name.
 #include <ascendsched/device.h>
 
+#include <atomic>
 #include <condition_variable>
 #include <cstdlib>
 #include <cstring>
@@ -12,7 +13,7 @@
 
 namespace {
 
-const asc_host* core = nullptr;
+std::atomic<const asc_host*> core{nullptr};  // executors read it while another device is opened
 int open_devices = 0, open_streams = 0, live_tilings = 0, live_chains = 0, live_blocks = 0;
 std::mutex counting;
 
@@ -87,7 +88,8 @@ int nonzero(const void*, const asc_tensor* in, int32_t, asc_tensor* out, int32_t
 }
 // Host-read inputs are there for the tiling.
 int tile_expand(asc_context* context, const asc_tensor* inputs, int32_t, const asc_tensor*, int32_t, void**) {
-  return inputs[1].data && static_cast<const int64_t*>(inputs[1].data)[0] == 3 ? ASC_OK : context->fail(context, "!= 3");
+  return inputs[1].data && static_cast<const int64_t*>(inputs[1].data)[0] == 3 ? ASC_OK
+                                                                               : context->fail(context, "!= 3");
 }
 int expand(const void*, const asc_tensor* in, int32_t, asc_tensor* out, int32_t, char*) {
   for (int64_t i = 0, n = size_of(out[0]); i < n; ++i)
@@ -151,20 +153,20 @@ struct Stream {
   void run(const Entry& e) const {
     if (e.kind == Entry::kTask) run_task(e.run, e.task, e.table);
     for (size_t i = 0; e.kind == Entry::kChain && i < e.chain->size; ++i) run_task(e.run, e.chain->tasks[i], e.table);
-    if (e.kind == Entry::kCopy && !core->is_stopped(e.run)) std::memcpy(e.to, e.from, e.bytes);
+    if (e.kind == Entry::kCopy && !core.load()->is_stopped(e.run)) std::memcpy(e.to, e.from, e.bytes);
     if (e.kind != Entry::kRecord || device.has("complete_never")) return;
-    core->complete(e.run);
-    if (device.has("complete_twice")) core->complete(e.run);
-    if (device.has("fail_late")) core->fail(e.run, nullptr, ASC_FAILED, "too late");
-    if (device.has("complete_other")) core->complete({e.run.number + 1'000'000, 0});
-    core->complete({~uint64_t{0}, 0});  // nobody's: it is ignored
+    core.load()->complete(e.run);
+    if (device.has("complete_twice")) core.load()->complete(e.run);
+    if (device.has("fail_late")) core.load()->fail(e.run, nullptr, ASC_FAILED, "too late");
+    if (device.has("complete_other")) core.load()->complete({e.run.number + 1'000'000, 0});
+    core.load()->complete({~uint64_t{0}, 0});  // nobody's: it is ignored
   }
   void run_task(asc_run run, const asc_task& task, void* const* table) const {
-    if (device.has("task_null")) return core->run_task(run, nullptr, table);
-    if (device.has("table_null")) return core->run_task(run, &task, nullptr);
-    if (device.has("fail_silent")) return core->fail(run, &task, ASC_FAILED, nullptr);
-    if (device.has("complete_early")) core->complete(run);
-    core->run_task(run, &task, table);
+    if (device.has("task_null")) return core.load()->run_task(run, nullptr, table);
+    if (device.has("table_null")) return core.load()->run_task(run, &task, nullptr);
+    if (device.has("fail_silent")) return core.load()->fail(run, &task, ASC_FAILED, nullptr);
+    if (device.has("complete_early")) core.load()->complete(run);
+    core.load()->run_task(run, &task, table);
   }
 
   const Device& device;
@@ -294,9 +296,27 @@ void unload_chain(void*, void* chain) {
 }
 
 constexpr asc_device make(const char* name) {
-  return {ASC_DEVICE_VERSION, sizeof(asc_device), name, "misbehaves on demand", kernels, 5, sizeof(asc_kernel),
-          open_device, close_device, describe, allocate, release, create_stream, destroy_stream, launch, submit, copy,
-          record, synchronize, load_chain, unload_chain};
+  return {ASC_DEVICE_VERSION,
+          sizeof(asc_device),
+          name,
+          "misbehaves on demand",
+          kernels,
+          5,
+          sizeof(asc_kernel),
+          open_device,
+          close_device,
+          describe,
+          allocate,
+          release,
+          create_stream,
+          destroy_stream,
+          launch,
+          submit,
+          copy,
+          record,
+          synchronize,
+          load_chain,
+          unload_chain};
 }
 template <typename Change>
 asc_device changed(const char* name, Change change) {

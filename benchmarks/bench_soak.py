@@ -59,7 +59,7 @@ def measure(effort: Effort) -> Iterator[Table]:
 
 
 def _run(executable: asc.Executable, inputs: list[np.ndarray], order: np.ndarray) -> None:
-    for i in order.tolist():
+    for i in order:  # a list of numbers would be memory of its own
         executable(inputs[i])
 
 

@@ -7,13 +7,16 @@ import pytest
 import ascendsched as asc
 from ascendsched import conformance
 
+from .conftest import OURS
+
 pytestmark = pytest.mark.sanitize
 
 
 @pytest.mark.parametrize("check", conformance.names())
 def test_device_conforms(device: str, check: str) -> None:
     outcome = conformance.run_check(check, device)
-    if outcome.verdict == "unsupported":
+    # A device of a package may lack what it says it lacks. Ours lack nothing: there a skip would hide a loss.
+    if outcome.verdict == "unsupported" and device not in OURS:
         pytest.skip(outcome.detail)
     assert outcome.verdict == "passed", outcome.detail
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 
 import numpy as np
 import pytest
@@ -212,10 +213,15 @@ def test_resident_memory_is_flat_over_runs_of_changing_shapes():
         for n in rng.integers(1, 3000, count):
             exe(x[: int(n)])
 
-    churn(10_000)  # until the allocator has met its fragments
-    before = resident_bytes()
-    churn(10_000)
-    assert resident_bytes() - before < 8 << 20
+    def growth():
+        before = resident_bytes()
+        churn(10_000)
+        return resident_bytes() - before
+
+    # The first runs grow until the allocator has met its fragments; a leak of a kilobyte a run grows in every window.
+    # Sanitizers keep freed memory aside, so there the runs are made but resident memory says nothing.
+    sanitized = "ASCENDSCHED_SANITIZE" in os.environ
+    assert any(growth() < 8 << 20 or sanitized for _ in range(4))
     assert exe.stats()["tiling_bytes"] <= exe.stats()["tiling_limit_bytes"]
     assert exe.stats()["schedule_bytes"] <= 1 << 16
     assert exe.stats()["schedule_evictions"] > 0

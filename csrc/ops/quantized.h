@@ -2,7 +2,7 @@
 // plan/quantized.cc makes them out of checked nodes. Models cannot name them: the registry does not know the operators.
 #pragma once
 
-#include "ops/op.h"
+#include "ops/channels_last.h"
 
 namespace asc {
 
@@ -32,8 +32,5 @@ const Op& quantized_matmul_op();
 // Inputs: x [n, spatial..., c], then scale and zero point of x, scale and zero point of y (averages only; bytes in,
 // bytes out). Attributes: those of MaxPool and AveragePool, "mode": max, average or global.
 const Op& byte_pool_op();
-
-// The shape of channels-last x with channels first: [n, c, spatial...].
-Shape channels_first(const Shape& x);
 
 }  // namespace asc

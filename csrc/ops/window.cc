@@ -32,9 +32,11 @@ void read_list(const ShapeContext& ctx, const char* name, int count, int64_t low
   }
 }
 
-// Windows that start in the input or in the padding before it; with ceil_mode the last one may overhang the end.
+// Windows that start in the input or in the padding before it, 0 where none fits; with ceil_mode the last one may
+// overhang the end, and so may the only one.
 int64_t count_windows(int64_t dim, int64_t before, int64_t after, int64_t window, int64_t stride, bool is_ceil) {
   const int64_t slack = dim + before + after - window;
+  if (slack < 0) return is_ceil && slack > -stride && dim > 0 ? 1 : 0;
   if (!is_ceil) return slack / stride + 1;
   const int64_t count = (slack + stride - 1) / stride + 1;
   return (count - 1) * stride >= dim + before ? count - 1 : count;
@@ -53,10 +55,10 @@ void resolve_axis(const ShapeContext& ctx, const Shape& x, int i, AutoPad mode, 
   }
   if (mode == AutoPad::kValid) g.pad_begin[i] = g.pad_end[i] = 0;
   const int64_t padded = dim + g.pad_begin[i] + g.pad_end[i];
-  if (window > padded)
+  g.output[i] = count_windows(dim, g.pad_begin[i], g.pad_end[i], window, stride, is_ceil);
+  if (g.output[i] == 0)
     fail_shape(ctx, message("window of ", window, " (kernel ", g.kernel[i], ", dilation ", g.dilation[i], ") on axis ",
                             i + 2, " of ", x, " is larger than the padded size ", padded));
-  g.output[i] = count_windows(dim, g.pad_begin[i], g.pad_end[i], window, stride, is_ceil);
 }
 
 // Kernel, strides, dilations and pads as given.

@@ -39,6 +39,15 @@ void move_quantization(LevelBuilder& b);
 void compute_on_bytes(LevelBuilder& b);
 // transposes.cc: transpositions behind element-wise operators and, if asked to, conversions.
 void move_transposes(LevelBuilder& b, bool passes_conversions);
+// channels_last.cc: convolutions of images, and what lies between them, with channels last, if the options say so; says
+// whether there are any.
+bool arrange_channels_last(LevelBuilder& b);
+// conv_constants.cc: normalisation and arithmetic with constants by the convolution before it. hard_activations.cc:
+// HardSigmoid and HardSwish where they are spelt out.
+void join_conv_constants(LevelBuilder& b);
+void find_hard_activations(LevelBuilder& b);
+// pads.cc: padding with zeros by the convolutions and averages that read it.
+void join_pads(LevelBuilder& b);
 // prune.cc: lets readers of an Identity read what it reads; drops nodes that no result needs; inserts copies for
 // results that would alias.
 void skip_identities(LevelBuilder& b);

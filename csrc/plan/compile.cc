@@ -107,9 +107,6 @@ void quantize(LevelBuilder& b) {
   prune(b);
   compute_on_bytes(b);
   prune(b);
-  move_transposes(b, true);
-  skip_identities(b);
-  prune(b);
 }
 
 }  // namespace
@@ -122,7 +119,18 @@ std::shared_ptr<const Plan> compile_level(LevelBuilder& b) {
   move_transposes(b, false);
   skip_identities(b);
   prune(b);
-  if (has_conversions(b)) quantize(b);
+  join_pads(b);
+  join_conv_constants(b);
+  prune(b);
+  find_hard_activations(b);
+  prune(b);
+  const bool is_quantized = has_conversions(b);
+  if (is_quantized) quantize(b);
+  if (arrange_channels_last(b) || is_quantized) {
+    move_transposes(b, true);
+    skip_identities(b);
+    prune(b);
+  }
   classify(b);
   fuse(b);
   find_roots(b);

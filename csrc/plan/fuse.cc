@@ -6,6 +6,7 @@
 #include <set>
 #include <string>
 
+#include "ops/channels_last.h"
 #include "ops/fused.h"
 #include "plan/byte_values.h"
 #include "plan/uses.h"
@@ -18,7 +19,7 @@ enum class Role : uint8_t { kNone, kElementwise, kRows, kProduct, kRotation };
 Role role_of(const PlanNode& p) {
   static const std::set<std::string> kRows = {"Softmax", "LogSoftmax", "LayerNormalization", "RMSNormalization",
                                               "ReduceMean"};
-  static const std::set<std::string> kProducts = {"MatMul", "Gemm", "Conv"};
+  static const std::set<std::string> kProducts = {"MatMul", "Gemm", "Conv", conv_last_op().name};
   if (is_element_wise(p.node.op) || is_conversion(p.node.op)) return Role::kElementwise;
   if (kRows.count(p.node.op)) return Role::kRows;
   return kProducts.count(p.node.op) ? Role::kProduct : Role::kNone;
@@ -198,7 +199,10 @@ class Fuser {
     fused.node.attributes.set("body", std::shared_ptr<Graph>(body));
     for (int i : group) {
       fused.node.name += (fused.node.name.empty() ? "" : " + ") + b_.nodes[i].node.name;
-      fused.parts.push_back(std::move(b_.nodes[i].node));
+      std::vector<Node>& parts = b_.nodes[i].parts;
+      if (parts.empty()) parts.push_back(std::move(b_.nodes[i].node));
+      fused.parts.insert(fused.parts.end(), std::make_move_iterator(parts.begin()),
+                         std::make_move_iterator(parts.end()));
     }
     return fused;
   }
@@ -254,9 +258,21 @@ class Fuser {
     } else if (p.node.op == "Div" && constant_number(p.node.inputs[0]) == 1.0f) {
       s.op = OpRegistry::instance().find("Reciprocal");
       s.node.inputs.erase(s.node.inputs.begin());
+    } else if (p.node.op == "Clip") {
+      note_number(&s.node, 1, "low");
+      note_number(&s.node, 2, "high");
+    } else if (p.node.op == "Add" || p.node.op == "Mul") {
+      for (size_t i : {0, 1}) note_number(&s.node, i, "number");
     }
     s.node.op = s.op->name;
     return s;
+  }
+
+  // A constant number as an attribute beside the input: known when the device makes a tiling.
+  void note_number(Node* n, size_t input, const char* name) const {
+    const HostTensor* c = constant_of(b_, input_of(*n, input));
+    if (c && c->dtype == DType::kFloat32 && c->shape.num_elements() == 1)
+      n->attributes.set(name, static_cast<double>(*c->as<float>()));
   }
 
   // A body may outlive the model, and with it the file that holds the constant.

@@ -98,7 +98,8 @@ using FoldFn = std::function<std::vector<HostTensor>(const PlanNode&, const std:
 struct CompileOptions {
   FoldFn fold;
   size_t fold_limit_bytes = size_t{64} << 20;  // larger results stay nodes
-  bool fuse = true;  // make operators one task where only they read what is between, move transpositions
+  bool fuse = true;            // make operators one task where only they read what is between, move transpositions
+  bool channels_last = false;  // convolutions of images on channels-last tensors; only with `fuse`
 };
 
 // Sorts and checks the graph, infers types, folds constants, drops dead nodes, classifies values, cuts segments.

@@ -1,6 +1,7 @@
 // Convolutions, products and pooling between DequantizeLinear and QuantizeLinear become nodes that work on bytes
 // (ops/quantized.h). Those with spatial axes want channels last: they stand between transpositions, most of which meet
 // their inverse in transposes.cc.
+#include "plan/last_order.h"
 #include "plan/quantized_nodes.h"
 
 namespace asc {
@@ -8,7 +9,7 @@ namespace {
 
 class ByteComputer {
  public:
-  explicit ByteComputer(LevelBuilder& b) : b_(b), users_(b.values.size()), producer_(b.values.size(), -1) {
+  explicit ByteComputer(LevelBuilder& b) : b_(b), order_(b), users_(b.values.size()), producer_(b.values.size(), -1) {
     for (size_t i = 0; i < b.nodes.size(); ++i)
       for (ValueId v : b.nodes[i].node.inputs)
         if (v != kNoValue) users_[v].push_back(static_cast<int>(i));
@@ -28,17 +29,9 @@ class ByteComputer {
  private:
   void emit(PlanNode p) {
     producer_.resize(b_.values.size(), -1);
-    last_rank_.resize(b_.values.size(), 0);
-    const std::string& op = p.node.op;
-    const bool passes_on =
-        is_element_wise(op) || is_conversion(op) || op == "Concat" || op == "Split" || op == "Identity";
-    for (ValueId v : p.node.inputs)
-      if (passes_on && v != kNoValue && last_rank_[v])
-        for (ValueId out : p.node.outputs)
-          if (out != kNoValue) last_rank_[out] = std::max(last_rank_[out], last_rank_[v]);
     for (ValueId v : p.node.outputs)
       if (v != kNoValue) producer_[v] = static_cast<int>(b_.nodes.size());
-    b_.nodes.push_back(std::move(p));
+    order_.emit(std::move(p));
   }
 
   const Node* producer(ValueId v) const {
@@ -76,7 +69,7 @@ class ByteComputer {
       return true;
     }
     const int rank = q.rank();
-    emit_between(rank, q.make_conv(), x->inputs[0]);
+    order_.emit_between(rank, q.make_conv(), x->inputs[0]);
     return true;
   }
 
@@ -93,60 +86,10 @@ class ByteComputer {
     if (user >= 0 && q.add_rounding(nodes_[static_cast<size_t>(user)].node)) taken_[static_cast<size_t>(user)] = true;
   }
 
-  // --- transpositions ------------------------------------------------------------------------------------------------
-
-  // `p` reads x with channels last; its result has them last, and what it stands for has them first.
-  void emit_between(int rank, PlanNode p, ValueId x) {
-    const ValueId out = p.node.outputs[0];
-    const ValueId last_x = add_value(b_, b_.values[x].name + "_last", b_.values[x].type.dtype, kNoValue);
-    const ValueId last_y = add_value(b_, b_.values[out].name + "_last", b_.values[out].type.dtype, kNoValue);
-    wrap_parts(p, rank, x, last_x, out, last_y);
-    p.node.inputs[0] = last_x;
-    p.node.outputs[0] = last_y;
-    emit(make_transpose(x, last_x, to_last(rank)));
-    emit(std::move(p));
-    emit(make_transpose(last_y, out, to_first(rank)));
-    last_rank_.resize(b_.values.size(), 0);
-    last_rank_[out] = rank;
-  }
-
-  // The parts keep channels first: a saved file can be run operator by operator.
-  void wrap_parts(PlanNode& p, int rank, ValueId x, ValueId last_x, ValueId out, ValueId last_y) {
-    if (p.parts.empty()) return;
-    const ValueId first_x = add_value(b_, b_.values[x].name + "_first", b_.values[x].type.dtype, x);
-    const ValueId first_y = add_value(b_, b_.values[out].name + "_first", b_.values[out].type.dtype, out);
-    for (Node& part : p.parts) {
-      for (ValueId& v : part.inputs)
-        if (v == x) v = first_x;
-      for (ValueId& v : part.outputs)
-        if (v == out) v = first_y;
-    }
-    p.parts.insert(p.parts.begin(), make_transpose(last_x, first_x, to_first(rank)).node);
-    p.parts.push_back(make_transpose(first_y, last_y, to_last(rank)).node);
-  }
-
-  PlanNode make_transpose(ValueId from, ValueId to, std::vector<int64_t> perm) {
-    PlanNode p =
-        make_node(b_, *OpRegistry::instance().find("Transpose"), "transpose_to_" + b_.values[to].name, {from}, to);
-    p.node.attributes.set("perm", std::move(perm));
-    return p;
-  }
-  static std::vector<int64_t> to_last(int rank) {
-    std::vector<int64_t> perm = {0};
-    for (int i = 2; i < rank; ++i) perm.push_back(i);
-    perm.push_back(1);
-    return perm;
-  }
-  static std::vector<int64_t> to_first(int rank) {
-    std::vector<int64_t> perm = {0, rank - 1};
-    for (int i = 1; i + 1 < rank; ++i) perm.push_back(i);
-    return perm;
-  }
-
   // --- pooling and resizing ------------------------------------------------------------------------------------------
 
   int rank_of(ValueId v) const {
-    if (static_cast<size_t>(v) < last_rank_.size() && last_rank_[v]) return last_rank_[v];
+    if (const int rank = order_.last_rank(v)) return rank;
     if (b_.static_shapes[v]) return b_.static_shapes[v]->rank();
     return b_.values[v].type.has_rank ? static_cast<int>(b_.values[v].type.dims.size()) : 0;
   }
@@ -165,7 +108,7 @@ class ByteComputer {
     const int rank = is_window ? static_cast<int>(n.attributes.get_ints("kernel_shape").size()) + 2 : rank_of(bytes);
     if (!from || !to || from->type != to->type || rank < 3 || rank > 5) return false;
     taken_[i] = taken_[static_cast<size_t>(user)] = true;
-    emit_between(rank, make_average(b_, n, *x, round, is_window ? "average" : "global"), bytes);
+    order_.emit_between(rank, make_average(b_, n, *x, round, is_window ? "average" : "global"), bytes);
     return true;
   }
 
@@ -187,25 +130,25 @@ class ByteComputer {
   bool try_on_bytes(PlanNode& p) {
     const ValueId x = p.node.inputs.empty() ? kNoValue : p.node.inputs[0];
     if (x == kNoValue || p.node.outputs.size() != 1 || !is_byte(b_.values[x].type.dtype)) return false;
-    if (static_cast<size_t>(x) >= last_rank_.size() || !last_rank_[x]) return false;
+    if (!order_.last_rank(x)) return false;
     if (p.node.op == "MaxPool") {
       const int rank = static_cast<int>(p.node.attributes.get_ints("kernel_shape").size()) + 2;
       if (rank < 3 || rank > 5 || p.node.attributes.get_int("storage_order", 0) != 0) return false;
-      emit_between(rank, make_max_pool(b_, p), x);
+      order_.emit_between(rank, make_max_pool(b_, p), x);
       return true;
     }
     const int rank = p.node.op == "Resize" ? turn_resize(b_, p) : 0;
     if (rank < 3) return false;
-    emit_between(rank, p, x);
+    order_.emit_between(rank, p, x);
     return true;
   }
 
   LevelBuilder& b_;
+  LastOrder order_;
   std::vector<PlanNode> nodes_;          // as they were
   std::vector<bool> taken_;              // of them: part of a node made before
   std::vector<std::vector<int>> users_;  // by value: of them; -1: a result
   std::vector<int> producer_;            // by value: node made, or -1
-  std::vector<int> last_rank_;           // by value: the rank of what is made from values with channels last, or 0
 };
 
 }  // namespace

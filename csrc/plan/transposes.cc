@@ -7,7 +7,7 @@
 #include <set>
 
 #include "ops/quantized.h"
-#include "plan/builder.h"
+#include "plan/byte_values.h"
 
 namespace asc {
 namespace {
@@ -47,7 +47,9 @@ class Mover {
     for (ValueId v : b.graph.inputs())
       if (b.values[v].type.has_rank) ranks_[v] = b.values[v].type.dims.size();
     for (const PlanNode& p : b.nodes) {
-      if (p.node.op == "Transpose" || p.node.op == "Concat" || p.node.op == "Split" || acts_on_elements(p)) continue;
+      if (p.node.op == "Transpose" || p.node.op == "Concat" || p.node.op == "Split" || is_shape(p) ||
+          acts_on_elements(p))
+        continue;
       for (ValueId v : p.node.inputs)
         if (v != kNoValue) keeps_order_[v] = true;
     }
@@ -60,7 +62,7 @@ class Mover {
     for (PlanNode& p : nodes) {
       if (p.node.op == "Transpose")
         note(p);
-      else if (!move_behind(p) && !move_behind_split(p))
+      else if (!move_behind(p) && !move_behind_split(p) && !turn_shape(p))
         emit(std::move(p));
     }
     for (ValueId v : b_.outputs) compute(v);
@@ -123,13 +125,14 @@ class Mover {
                                                      "Softmax"};
     const std::vector<ValueId>& in = p.node.inputs;
     size_t rank = kUnknown;
-    if (p.node.op == "Conv" || p.node.op == "ConvTranspose" || p.node.op == quantized_conv_op().name) {
+    if (p.node.op == "Conv" || p.node.op == "ConvTranspose" || p.node.op == conv_last_op().name ||
+        p.node.op == quantized_conv_op().name) {
       rank = rank_of(in[1]);  // that of the weights, or the operator fails
     } else if (p.node.op == "Transpose" && is_permutation(p.node.attributes.get_ints("perm"))) {
       rank = p.node.attributes.get_ints("perm").size();
     } else if (p.node.op == "Concat" || kKeepsRank.count(p.node.op)) {
       rank = rank_of(in[0]);
-    } else if (is_conversion(p.node.op) || p.node.op == byte_pool_op().name) {
+    } else if (is_conversion(p.node.op) || p.node.op == byte_pool_op().name || p.node.op == pool_last_op().name) {
       rank = rank_of(in[0]);
     } else if (is_element_wise(p.node.op)) {
       rank = 0;
@@ -234,6 +237,28 @@ class Mover {
     return true;
   }
 
+  static bool is_shape(const PlanNode& p) {
+    return p.node.op == "Shape" && !p.node.attributes.has("start") && !p.node.attributes.has("end");
+  }
+
+  // The dimensions of what waits are those of its source, in another order.
+  bool turn_shape(PlanNode& p) {
+    const Pending* w = is_shape(p) ? pending(p.node.inputs[0]) : nullptr;
+    if (!w) return false;
+    const auto rank = static_cast<int64_t>(w->perm.size());
+    const std::string& name = b_.values[p.node.outputs[0]].name;
+    const ValueId dims = note_new(asc::add_value(b_, name + "_before_transpose", DType::kInt64, kNoValue));
+    const ValueId index =
+        note_new(add_constant(b_, name + "_order", HostTensor::from(DType::kInt64, Shape{rank}, w->perm)));
+    PlanNode gather =
+        make_node(b_, *OpRegistry::instance().find("Gather"), p.node.name + "_order", {dims, index}, p.node.outputs[0]);
+    p.node.inputs[0] = w->source;
+    p.node.outputs[0] = dims;
+    emit(std::move(p));
+    emit(std::move(gather));
+    return true;
+  }
+
   static bool turn_axis(PlanNode& p, const Permutation& order) {
     const auto rank = static_cast<int64_t>(order.size());
     const int64_t axis = p.node.attributes.get_int("axis", 0);
@@ -269,9 +294,12 @@ class Mover {
     value.root = static_cast<ValueId>(b_.values.size());
     b_.values.push_back(std::move(value));
     b_.static_shapes.push_back(shape);
-    keeps_order_.push_back(false);
-    ranks_.push_back(kUnknown);
-    return b_.values.back().root;
+    return note_new(b_.values.back().root);
+  }
+  ValueId note_new(ValueId v) {
+    keeps_order_.resize(b_.values.size(), false);
+    ranks_.resize(b_.values.size(), kUnknown);
+    return v;
   }
 
   static constexpr size_t kUnknown = ~size_t{0};

@@ -16,9 +16,10 @@ void collect_nodes(const Plan& plan, std::vector<NodeInfo>& nodes) {
   }
 }
 
-CompileOptions compile_options(HostEvaluator& host, bool fuse) {
+CompileOptions compile_options(HostEvaluator& host, bool fuse, const DeviceInfo& device) {
   CompileOptions options;
-  options.fuse = fuse;
+  options.fuse = fuse && device.has_fused_kernels;
+  options.channels_last = device.wants_channels_last;
   options.fold = [&host](const PlanNode& node, const std::vector<const HostTensor*>& values,
                          const std::vector<const Shape*>& shapes) { return host.compute(node, values, shapes); };
   return options;
@@ -45,9 +46,9 @@ StreamSettings stream_settings(const DeviceInfo& info, int asked) {
 
 std::shared_ptr<Executable> Executable::create(Graph graph, const ExecutableOptions& options) {
   HostEvaluator host(cpu_kernels());
-  const bool fuse = options.fuse && create_device(options.device, options.settings)->info().has_fused_kernels;
+  const DeviceInfo device = create_device(options.device, options.settings)->info();
   return std::shared_ptr<Executable>(
-      new Executable(compile_plan(std::move(graph), compile_options(host, fuse)), options));
+      new Executable(compile_plan(std::move(graph), compile_options(host, options.fuse, device)), options));
 }
 
 Executable::Executable(std::shared_ptr<const Plan> plan, const ExecutableOptions& options)

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string>
 
+#include "backends/cpu/conv_last.h"
 #include "backends/cpu/kernels.h"
 #include "base/error.h"
 #include "device/host_device.h"
@@ -48,6 +49,7 @@ DeviceInfo make_info(const CpuOptions& options) {
   info.description = "CPU, " + std::to_string(options.threads) + (options.threads == 1 ? " thread" : " threads");
   info.threads = options.threads;
   info.can_run_inline = true;
+  info.wants_channels_last = options.use_onednn && cpu::has_conv_last();
   info.max_streams = std::min<uint32_t>(static_cast<uint32_t>(options.threads), kMaxStreams);
   info.wake_ns = kWakeNs;
   info.memory_limit_bytes = options.memory_limit_bytes;

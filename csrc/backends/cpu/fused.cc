@@ -7,6 +7,7 @@
 #include "backends/cpu/device.h"
 #include "backends/cpu/fused.h"
 #include "backends/cpu/fused_attention.h"
+#include "backends/cpu/fused_conv.h"
 #include "backends/cpu/fused_rotation.h"
 #include "backends/cpu/kernels.h"
 #include "backends/cpu/tiling_base.h"
@@ -32,6 +33,7 @@ class Builder {
     if (count_of(ctx_.output(0)) == 0) return create_empty_tiling();
     norms_ = find_norms(body_, shapes_);
     attention_ = find_attention(ctx_, body_, shapes_);
+    conv_ = find_conv(ctx_, body_, shapes_);
     find_steps();
     find_roots();
     reserve();
@@ -42,6 +44,8 @@ class Builder {
         add_norm(*norm);
       else if (is_attention(i))
         add_attention();
+      else if (is_conv(i))
+        add_conv();
       else if (is_view(i))
         add_alias(i);
       else
@@ -69,6 +73,7 @@ class Builder {
 
   bool is_view(size_t step) const { return body_.ops[step]->kind == OpKind::kView; }
   bool is_attention(size_t step) const { return attention_.tiling && attention_.last == step; }
+  bool is_conv(size_t step) const { return conv_.tiling && conv_.last == step; }
 
   // At once: tilings are many and live long, and what grows piece by piece leaves holes between them.
   void reserve() {
@@ -92,6 +97,7 @@ class Builder {
       is_element_[i] = !norm_of(i) && (find_conversion(i) || find_element_step(body_.step(i), &element_[i]));
     }
     if (attention_.tiling) join(attention_.members, attention_.last, attention_.operands);
+    if (conv_.tiling) join(conv_.members, conv_.last, conv_.operands);
     for (const FoundRotation& r : find_rotations(ctx_, body_, shapes_, ElementProgram::kTile)) {
       join(r.members, r.last, {r.x});
       element_[r.last] = r.step;
@@ -233,6 +239,16 @@ class Builder {
     add_call(call, std::move(inner), attention_.last, attention_.operands.size());
   }
 
+  void add_conv() {
+    KernelCall call;
+    InnerTiling inner;
+    inner.tiling = conv_.tiling;
+    inner.packed_inputs[1] = conv_.operands[1];
+    uint32_t* next = call.operands;
+    for (ValueId v : conv_.operands) *next++ = v == kNoValue ? 0 : table_index(v);
+    add_call(call, std::move(inner), conv_.last, conv_.operands.size());
+  }
+
   void add_kernel(size_t step) {
     const StepOperands in(ctx_, body_, step, shapes_);
     const DType type = body_.step_type(step);
@@ -316,6 +332,7 @@ class Builder {
   Shape shapes_[kMaxFusedInputs + kMaxFusedSteps];
   std::vector<FoundNorm> norms_;
   FoundAttention attention_;
+  FoundConv conv_;
   std::vector<ValueId> inputs_of_[kMaxFusedSteps];
   ElementStep element_[kMaxFusedSteps];
   bool is_element_[kMaxFusedSteps] = {}, is_needless_[kMaxFusedSteps] = {};

@@ -6,8 +6,10 @@
 namespace asc::cpu {
 
 void register_conv(KernelRegistry& registry);
+void register_conv_last(KernelRegistry& registry);
 void register_conv_transpose(KernelRegistry& registry);
 void register_pool(KernelRegistry& registry);
+void register_pool_last(KernelRegistry& registry);
 void register_global_pool(KernelRegistry& registry);
 void register_gru(KernelRegistry& registry);
 void register_lstm(KernelRegistry& registry);

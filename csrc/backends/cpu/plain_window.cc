@@ -49,6 +49,19 @@ PlainWindow make_window_over(const TilingContext& ctx, const Shape& x, const int
   return pad_axes(x, window_geometry(ctx, x, kernel, is_pooling));
 }
 
+PlainWindow make_row_window(const TilingContext& ctx, const Shape& x) {
+  if (ctx.attributes().get_string("mode", "") != "global")
+    return make_window_over(ctx, x, ctx.attributes().get_ints("kernel_shape").data(), true);
+  PlainWindow w;
+  w.spatial = kWindowAxes;
+  for (int i = 0; i < kWindowAxes; ++i) {
+    w.input[i] = w.kernel[i] = i == 0 ? x.span_of(2, x.rank()) : 1;
+    w.output[i] = w.stride[i] = w.dilation[i] = 1;
+    w.pad_begin[i] = w.pad_end[i] = 0;
+  }
+  return w;
+}
+
 PlainWindow make_spreading_window(const TilingContext& ctx, const int64_t* kernel) {
   check_axes(ctx);
   PlainWindow w = pad_axes(ctx.input(0), transposed_geometry(ctx, ctx.input(0), kernel));
@@ -62,6 +75,17 @@ IndexRange inside_line(const PlainWindow& w, int64_t begin, int64_t outputs, int
 
 IndexRange inside_kernel(const PlainWindow& w, int axis, int64_t o, int64_t from, int64_t to) {
   return indices_inside(w.kernel[axis], w.position(axis, o, 0), w.dilation[axis], from, to);
+}
+
+std::vector<int64_t> count_positions(const PlainWindow& w, int axis, bool includes_padding) {
+  const int64_t low = includes_padding ? -w.pad_begin[axis] : 0;
+  const int64_t high = w.input[axis] + (includes_padding ? w.pad_end[axis] : 0);
+  std::vector<int64_t> counts(static_cast<size_t>(w.output[axis]));
+  for (int64_t o = 0; o < w.output[axis]; ++o) {
+    const IndexRange r = inside_kernel(w, axis, o, low, high);
+    counts[static_cast<size_t>(o)] = r.high - r.low;
+  }
+  return counts;
 }
 
 }  // namespace asc::cpu

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "backends/cpu/tiling_base.h"
 
@@ -31,6 +32,9 @@ PlainWindow make_plain_window(const TilingContext& ctx, const int64_t* kernel, b
 // The same over `x`, [batch, channels, spatial...], whatever the layout of input 0.
 PlainWindow make_window_over(const TilingContext& ctx, const Shape& x, const int64_t* kernel, bool is_pooling);
 
+// The windows of pooling nodes on channels-last tensors (ops/channels_last.h): with mode "global", one over everything.
+PlainWindow make_row_window(const TilingContext& ctx, const Shape& x);
+
 // The windows of ConvTranspose, seen from its output: `input` is the output of the node, `output` its input 0.
 PlainWindow make_spreading_window(const TilingContext& ctx, const int64_t* kernel);
 
@@ -46,5 +50,8 @@ IndexRange inside_kernel(const PlainWindow& w, int axis, int64_t o, int64_t from
 inline IndexRange inside_kernel(const PlainWindow& w, int axis, int64_t o) {
   return inside_kernel(w, axis, o, 0, w.input[axis]);
 }
+
+// Kernel positions inside the input, or inside the padded input, for each output of an axis: what averages count.
+std::vector<int64_t> count_positions(const PlainWindow& w, int axis, bool includes_padding);
 
 }  // namespace asc::cpu

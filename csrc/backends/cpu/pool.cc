@@ -176,18 +176,6 @@ Status launch_pool(const Task& task, void* const* slots, Worker&) {
   return Status::kOk;
 }
 
-// Kernel positions inside the input, or inside the padded input, for each output of an axis.
-std::vector<int64_t> count_positions(const PlainWindow& w, int axis, bool includes_padding) {
-  const int64_t low = includes_padding ? -w.pad_begin[axis] : 0;
-  const int64_t high = w.input[axis] + (includes_padding ? w.pad_end[axis] : 0);
-  std::vector<int64_t> counts(static_cast<size_t>(w.output[axis]));
-  for (int64_t o = 0; o < w.output[axis]; ++o) {
-    const IndexRange r = inside_kernel(w, axis, o, low, high);
-    counts[static_cast<size_t>(o)] = r.high - r.low;
-  }
-  return counts;
-}
-
 template <typename T, typename Fold>
 std::shared_ptr<const Tiling> tile_pool(const TilingContext& ctx) {
   if (count_of(ctx.output(0)) == 0) return create_empty_tiling();
@@ -200,12 +188,15 @@ std::shared_ptr<const Tiling> tile_pool(const TilingContext& ctx) {
   PlainWindow& w = t->window;
   if (w.output[2] == 1) w.stride[2] = 1;  // never taken; a large one would only lengthen the padded line
   t->planes = ctx.input(0)[0] * ctx.input(0)[1];
+  for (int axis = 0; Fold::kIsAverage && axis < kWindowAxes; ++axis)
+    t->counts[axis] = count_positions(w, axis, ctx.attr("count_include_pad", 0) != 0);
+  // The only output of an axis sees nothing beyond the input.
+  for (int axis = 0; axis < kWindowAxes; ++axis)
+    if (w.output[axis] == 1) w.kernel[axis] = std::max<int64_t>(inside_kernel(w, axis, 0).high, 1);
   // Whole phases, and room for the padding and for every position that an output sees.
   const int64_t seen = (w.output[2] - 1) * w.stride[2] + (w.kernel[2] - 1) * w.dilation[2] + 1;
   t->phase_size = (seen + w.stride[2] - 1) / w.stride[2];
   t->workspace_bytes = static_cast<size_t>(2 * t->phase_size * w.stride[2] + w.output[2]) * sizeof(T);
-  for (int axis = 0; Fold::kIsAverage && axis < kWindowAxes; ++axis)
-    t->counts[axis] = count_positions(w, axis, ctx.attr("count_include_pad", 0) != 0);
   return t;
 }
 

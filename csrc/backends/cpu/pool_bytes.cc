@@ -99,18 +99,6 @@ Status launch_average(const Task& task, void* const* slots, Worker&) {
   return Status::kOk;
 }
 
-PlainWindow make_window(const TilingContext& ctx, const Shape& x, bool is_global) {
-  if (!is_global) return make_window_over(ctx, x, ctx.attributes().get_ints("kernel_shape").data(), true);
-  PlainWindow w;
-  w.spatial = kWindowAxes;
-  for (int i = 0; i < kWindowAxes; ++i) {
-    w.input[i] = w.kernel[i] = i == 0 ? x.span_of(2, x.rank()) : 1;
-    w.output[i] = w.stride[i] = w.dilation[i] = 1;
-    w.pad_begin[i] = w.pad_end[i] = 0;
-  }
-  return w;
-}
-
 std::shared_ptr<const Tiling> tile_byte_pool(const TilingContext& ctx) {
   constexpr int64_t kMaxPositions = int64_t{1} << 23;  // of bytes in a sum of 32 bits
   constexpr double kByteCost = 0.5;                    // operations that take as long as one byte of input
@@ -118,7 +106,7 @@ std::shared_ptr<const Tiling> tile_byte_pool(const TilingContext& ctx) {
   const Shape x = channels_first(ctx.input(0));
   const std::string_view mode = ctx.attributes().get_string("mode", "");
   auto t = create_tiling<BytePool>(mode == "max" ? launch_max : launch_average, "rows of channels");
-  t->window = make_window(ctx, x, mode == "global");
+  t->window = make_row_window(ctx, x);
   if (mode != "max" && t->window.kernel_size() > kMaxPositions)
     ctx.unsupported("an average over " + std::to_string(t->window.kernel_size()) +
                     " positions may overflow; compile with fuse=False");

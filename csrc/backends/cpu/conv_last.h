@@ -1,0 +1,32 @@
+// Convolution of float32 tensors with channels last (ops/channels_last.h), by oneDNN as they lie, with what follows it
+// in the same pass over the result.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "backends/cpu/conv.h"
+
+namespace asc::cpu {
+
+// Whether convolutions are worth bringing into this form: whether oneDNN has code of its own for it here.
+bool has_conv_last();
+
+// A function of one result, or an operation with an operand that has the result's shape.
+struct ConvEnd {
+  enum class Kind : uint8_t { kRelu, kClip, kSigmoid, kSwish, kHardSwish, kLinear, kAdd };
+  Kind kind = Kind::kRelu;
+  float alpha = 0, beta = 0;  // kRelu: slope below 0; kClip: bounds, at most kMaxBound; kLinear: factor and shift
+
+  static constexpr float kMaxBound = 32;  // rounding errors of bounded results are of this size times 2^-24
+};
+
+// `ctx`: of the convolution alone. The task's inputs are its three (absent ones included), then the operand of each
+// kAdd. Null where one launch cannot do it.
+std::shared_ptr<const Tiling> try_conv_last(const TilingContext& ctx, const std::vector<ConvEnd>& ends);
+
+// Never null.
+std::shared_ptr<const Tiling> tile_conv_last(const TilingContext& ctx);
+
+}  // namespace asc::cpu

@@ -1,0 +1,148 @@
+// Convolutional networks with channels last: convolutions of images, and what lies between them, become nodes on
+// channels-last tensors (ops/channels_last.h), for devices whose convolutions take them as they lie.
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "ops/channels_last.h"
+#include "plan/byte_values.h"
+#include "plan/last_order.h"
+#include "plan/quantized_nodes.h"
+
+namespace asc {
+namespace {
+
+constexpr int kRank = 4;  // of images
+
+class Arranger {
+ public:
+  explicit Arranger(LevelBuilder& b) : b_(b), order_(b) {}
+
+  // One convolution alone gains nothing.
+  bool run() {
+    if (std::count_if(b_.nodes.begin(), b_.nodes.end(), [&](const PlanNode& p) { return is_convolution(p); }) < 2)
+      return false;
+    std::vector<PlanNode> nodes = std::move(b_.nodes);
+    b_.nodes.clear();
+    b_.nodes.reserve(nodes.size());
+    for (PlanNode& p : nodes)
+      if (!arrange(p)) order_.emit(std::move(p));
+    return true;
+  }
+
+ private:
+  static bool is_float(const PlanNode& p) {
+    return !p.node.inputs.empty() && p.node.outputs.size() == 1 && p.output_types[0] == DType::kFloat32 &&
+           p.input_types[0] == DType::kFloat32;
+  }
+
+  // Of images, with constant weights: devices lay them out once.
+  bool is_convolution(const PlanNode& p) const {
+    if (p.node.op != "Conv" || !is_float(p) || constant_of(b_, p.node.inputs[0])) return false;
+    const HostTensor *w = constant_of(b_, p.node.inputs[1]), *bias = constant_of(b_, input_of(p.node, 2));
+    if (!w || w->shape.rank() != kRank || w->shape.num_elements() == 0) return false;
+    return input_of(p.node, 2) == kNoValue || (bias && bias->shape.rank() == 1 && bias->shape[0] == w->shape[0]);
+  }
+
+  bool arrange(PlanNode& p) {
+    if (is_convolution(p)) {
+      put(p, conv_last_op(), {});
+      return true;
+    }
+    if (!is_float(p) || order_.last_rank(p.node.inputs[0]) != kRank) return false;
+    const std::string& op = p.node.op;
+    if (op == "GlobalAveragePool" || is_global_mean(p.node)) {
+      put(p, pool_last_op(), "global");
+      return true;
+    }
+    if (op == "AveragePool" || op == "MaxPool") {
+      if (p.node.attributes.get_ints("kernel_shape").size() != kRank - 2) return false;
+      put(p, pool_last_op(), op == "MaxPool" ? "max" : "average");
+      return true;
+    }
+    if (op == "BatchNormalization") return scale_and_shift(p);
+    if (op == "Pad" ? turn_pads(p) : op == "Resize" && turn_resize(b_, p) == kRank) {
+      order_.emit_between(kRank, p, p.node.inputs[0]);
+      return true;
+    }
+    return false;
+  }
+
+  void put(const PlanNode& p, const Op& op, std::string mode) {
+    PlanNode last = make_node(b_, op, p.node.name, p.node.inputs, p.node.outputs[0]);
+    if (op.max_inputs == 1) last.node.inputs.resize(1), last.input_types.resize(1), last.constant_inputs = 0;
+    last.number = p.number;
+    if (mode != "global") last.node.attributes = p.node.attributes;
+    if (!mode.empty()) last.node.attributes.set("mode", std::move(mode));
+    last.parts = {p.node};
+    order_.emit_between(kRank, std::move(last), p.node.inputs[0]);
+  }
+
+  // A mean over height and width that keeps them.
+  bool is_global_mean(const Node& n) const {
+    const HostTensor* axes = n.op == "ReduceMean" ? constant_of(b_, input_of(n, 1)) : nullptr;
+    if (!axes || axes->dtype != DType::kInt64 || n.attributes.get_int("keepdims", 1) != 1) return false;
+    std::set<int64_t> list;
+    for (int64_t i = 0; i < axes->shape.num_elements(); ++i)
+      list.insert(axes->as<int64_t>()[i] + (axes->as<int64_t>()[i] < 0 ? kRank : 0));
+    return list == std::set<int64_t>{2, 3};
+  }
+
+  // x * a + b with constants for each channel.
+  bool scale_and_shift(const PlanNode& p) {
+    const Node& n = p.node;
+    const HostTensor* parts[4];
+    for (size_t i = 0; i < 4; ++i) {
+      parts[i] = constant_of(b_, input_of(n, i + 1));
+      if (!parts[i] || parts[i]->dtype != DType::kFloat32 || parts[i]->shape.rank() != 1) return false;
+      if (parts[i]->shape != parts[0]->shape) return false;
+    }
+    if (n.attributes.get_int("training_mode", 0) != 0) return false;
+    const int64_t channels = parts[0]->shape[0];
+    const double epsilon = n.attributes.get_float("epsilon", 1e-5);
+    HostTensor a = HostTensor::allocate(DType::kFloat32, Shape{channels, 1, 1});
+    HostTensor b = HostTensor::allocate(DType::kFloat32, Shape{channels, 1, 1});
+    for (int64_t c = 0; c < channels; ++c) {
+      const auto at = [&](size_t i) { return static_cast<double>(parts[i]->as<float>()[c]); };
+      const double factor = at(0) / std::sqrt(at(3) + epsilon);
+      static_cast<float*>(a.mutable_data())[c] = static_cast<float>(factor);
+      static_cast<float*>(b.mutable_data())[c] = static_cast<float>(at(1) - at(2) * factor);
+    }
+    const ValueId scaled = add_value(b_, b_.values[n.outputs[0]].name + "_scaled", DType::kFloat32, n.outputs[0]);
+    const ValueId factors = add_constant(b_, n.name + "_factors", std::move(a));
+    const ValueId shifts = add_constant(b_, n.name + "_shifts", std::move(b));
+    order_.emit(make_node(b_, *OpRegistry::instance().find("Mul"), n.name + "_scale", {n.inputs[0], factors}, scaled));
+    order_.emit(make_node(b_, *OpRegistry::instance().find("Add"), n.name, {scaled, shifts}, n.outputs[0]));
+    return true;
+  }
+
+  // Pads of all axes, in the order of the axes.
+  bool turn_pads(PlanNode& p) {
+    if (input_of(p.node, 3) != kNoValue || b_.values[p.node.inputs[1]].type.dtype != DType::kInt64) return false;
+    const std::vector<int64_t> order = {0, 2, 3, 1, 4, 6, 7, 5};
+    const ValueId pads = p.node.inputs[1], turned = add_value(b_, b_.values[pads].name + "_last", DType::kInt64, pads);
+    const ValueId index = add_constant(b_, p.node.name + "_order", HostTensor::from(DType::kInt64, Shape{8}, order));
+    PlanNode gather =
+        make_node(b_, *OpRegistry::instance().find("Gather"), b_.values[turned].name, {pads, index}, turned);
+    p.node.inputs[1] = turned;
+    if (const HostTensor* known = constant_of(b_, pads); known && known->shape == Shape{2 * kRank}) {
+      std::vector<int64_t> values;
+      for (int64_t from : order) values.push_back(known->as<int64_t>()[from]);
+      b_.values[turned].constant =
+          std::make_shared<const HostTensor>(HostTensor::from(DType::kInt64, Shape{8}, values));
+      return true;
+    }
+    order_.emit(std::move(gather));
+    p.constant_inputs &= ~uint64_t{2};
+    return true;
+  }
+
+  LevelBuilder& b_;
+  LastOrder order_;
+};
+
+}  // namespace
+
+bool arrange_channels_last(LevelBuilder& b) { return b.options->fuse && b.options->channels_last && Arranger(b).run(); }
+
+}  // namespace asc

@@ -43,3 +43,15 @@ def test_bounds_of_a_clip_stay_numbers():
     nodes = [h.make_node("Mul", ["x", "m"], ["t"]), h.make_node("Clip", ["t", "low", "high"], ["y"])]
     constants = {"m": normal(50, 1), "low": np.float32(-0.25), "high": np.float32(0.5)}
     check(build(nodes, {"x": (3, 50, 3)}, constants), {"x": normal(3, 50, 3)}, tasks=1)
+
+
+@pytest.mark.parametrize("op", ["Softmax", "LogSoftmax"])
+@pytest.mark.parametrize("columns", [2, 3, 15, 16, 17, 24, 25, 40])
+@pytest.mark.parametrize("length", [2, 15, 16, 17, 100])
+def test_softmax_over_columns_few_or_many(op, columns, length):
+    nodes = [h.make_node("Add", ["x", "a"], ["t"]), h.make_node(op, ["t"], ["y"], axis=1)]
+    for made, constants in ((nodes, {"a": normal(length, 1)}), ([h.make_node(op, ["x"], ["y"], axis=1)], {})):
+        x = normal(3, length, columns) * 4
+        got = check(build(made, {"x": x.shape}, constants), {"x": x}, tasks=1).astype(np.float64)
+        sums = (got if op == "Softmax" else np.exp(got)).sum(axis=1)
+        np.testing.assert_allclose(sums, 1, atol=1e-5)

@@ -45,6 +45,7 @@ struct ByteGemmArgs {
   const int32_t* row_sums = nullptr;  // of a, as unsigned bytes; read where b has zero points
   ByteMatrix b;
   int64_t column_begin = 0, column_end = INT64_MAX;  // of the result; whole panels, INT64_MAX: up to the last one
+  bool backwards = false;                            // from the last panel to the first
   int32_t* c = nullptr;
   // scaled: y = c * (a_scale * scales[column]) + add, where add has rows `add_row` apart.
   float* y = nullptr;

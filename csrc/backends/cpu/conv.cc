@@ -24,6 +24,7 @@ std::shared_ptr<const Tiling> tile_plain(const TilingContext& ctx, const ConvSha
 std::shared_ptr<const Tiling> tile_float(const TilingContext& ctx) {
   const ConvShape s = make_conv_shape(ctx);
   if (count_of(ctx.output(0)) == 0) return create_empty_tiling();
+  if (wants_float_taps(ctx, s)) return tile_float_taps(s);
   if (wants_onednn(ctx, s)) {
     if (auto t = try_onednn_conv(ctx, s)) return t;
   }
@@ -40,8 +41,8 @@ std::shared_ptr<const Tiling> tile_double(const TilingContext& ctx) {
 
 bool ConvShape::is_pointwise() const {
   for (int i = 0; i < kWindowAxes; ++i)
-    if (kernel[i] != 1 || stride[i] != 1 || pad_begin[i] != 0 || pad_end[i] != 0) return false;
-  return true;
+    if (kernel[i] != 1 || stride[i] != 1) return false;
+  return !has_padding();
 }
 
 ConvShape make_conv_shape(const TilingContext& ctx) {

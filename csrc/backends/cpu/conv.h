@@ -1,5 +1,5 @@
 // The geometry of Conv and its implementations: oneDNN with reorders from and to the plain layout, matrix products over
-// unfolded input, and direct loops for depthwise convolution.
+// unfolded input, products by kernel position for few outputs, and direct loops for depthwise convolution.
 #pragma once
 
 #include <cstdint>
@@ -33,6 +33,10 @@ template <typename T>
 std::shared_ptr<const Tiling> tile_column_conv(const ConvShape& shape, int threads);
 template <typename T>
 std::shared_ptr<const Tiling> tile_depthwise_conv(const ConvShape& shape);
+
+// Float32: whether weights are constant and outputs so few that products by kernel position are the quickest; those.
+bool wants_float_taps(const TilingContext& ctx, const ConvShape& shape);
+std::shared_ptr<const Tiling> tile_float_taps(const ConvShape& shape);
 
 // Float32; null where oneDNN is absent, refuses, or has reference code only.
 std::shared_ptr<const Tiling> try_onednn_conv(const TilingContext& ctx, const ConvShape& shape);

@@ -1,12 +1,36 @@
 #include "backends/cpu/element_program.h"
 
 #include <algorithm>
+#include <cstring>
 #include <limits>
+#include <utility>
 
 #include "backends/cpu/quantize.h"
 #include "base/tensor.h"
 
 namespace asc::cpu {
+namespace {
+
+constexpr int kMaxGathered = 8;
+constexpr size_t kFillUnit = 4;
+
+// `rows` rows of n elements of T, one behind the other, from places `stride` bytes apart. A fill may write kFillUnit
+// elements more.
+template <typename T>
+void gather_rows(bool fills, const char* from, int64_t stride, int64_t rows, size_t n, T* to) {
+  for (; rows > 0; --rows, from += stride, to += n) {
+    if (!fills) {
+      std::memcpy(to, from, n * sizeof(T));
+      continue;
+    }
+    T unit[kFillUnit];
+    std::memcpy(unit, from, sizeof(T));
+    std::fill_n(unit, kFillUnit, unit[0]);
+    for (size_t i = 0; i < n; i += kFillUnit) std::memcpy(to + i, unit, sizeof unit);
+  }
+}
+
+}  // namespace
 
 int ElementProgram::add_operand(uint32_t table_index, const Shape& shape, size_t element_bytes) {
   for (size_t i = 0; i < operands_.size(); ++i)
@@ -39,9 +63,34 @@ void ElementProgram::finish(const Shape& result, int threads) {
   for (size_t i = 0; i < count; ++i) is_repeated_.push_back(rank && strides_[i * kMaxRank + rank - 1] == 0);
   for (size_t i = 0; i < strides_.size(); ++i) strides_[i] *= sizes_[i / kMaxRank];
   shapes_.clear();
+  choose_gathers();
   if (steps_.back().source.conversion == ElementStep::Conversion::kToBytes) result_size_ = 1;
   choose_forms();
   assign_temporaries();
+}
+
+// Short rows are worth less than a call for each of them and each step: then a tile is several rows.
+void ElementProgram::choose_gathers() {
+  constexpr size_t kShortRow = 48;
+  const size_t count = operands_.size();
+  if (row_size_ > kShortRow || row_count_ == 1) return;
+  std::vector<Gather> gathers;
+  int gathered = 0;
+  for (size_t i = 0; i < count; ++i) {
+    bool is_dense = is_repeated_[i] == 0, is_single = is_repeated_[i] != 0;
+    int64_t step = static_cast<int64_t>(row_size_) * sizes_[i];
+    for (int d = outer_rank_ - 1; d >= 0; step *= outer_dims_[d--]) {
+      const int64_t stride = strides_[i * kMaxRank + static_cast<size_t>(d)];
+      is_dense = is_dense && stride == step;
+      is_single = is_single && stride == 0;
+    }
+    gathers.push_back(is_dense || is_single ? Gather::kNone : is_repeated_[i] ? Gather::kFill : Gather::kCopy);
+    gathered += gathers.back() != Gather::kNone;
+  }
+  if (gathered > kMaxGathered) return;
+  gathers_ = std::move(gathers);
+  for (size_t i = 0; i < count; ++i)
+    if (gathers_[i] == Gather::kFill) is_repeated_[i] = 0;
 }
 
 void ElementProgram::choose_forms() {
@@ -147,7 +196,28 @@ void ElementProgram::run(const char* const* rows, char* y) const {
   });
 }
 
+void ElementProgram::seek(int64_t first, int64_t* position, const char** row) const {
+  for (int d = outer_rank_ - 1; d >= 0; --d) {
+    position[d] = first % outer_dims_[d];
+    first /= outer_dims_[d];
+    for (size_t i = 0; i < operands_.size(); ++i)
+      row[i] += position[d] * strides_[i * kMaxRank + static_cast<size_t>(d)];
+  }
+}
+
+void ElementProgram::advance(int64_t steps, int64_t* position, const char** row) const {
+  for (int d = outer_rank_ - 1; d >= 0; --d, steps = 1) {
+    position[d] += steps;
+    const bool wraps = position[d] == outer_dims_[d];
+    if (wraps) steps -= outer_dims_[d];
+    for (size_t i = 0; i < operands_.size(); ++i) row[i] += steps * strides_[i * kMaxRank + static_cast<size_t>(d)];
+    if (!wraps) return;
+    position[d] = 0;
+  }
+}
+
 void ElementProgram::run_part(const char* const* rows, char* y, Part rows_part, Part elements) const {
+  if (!gathers_.empty()) return run_short_rows(rows, y, rows_part);
   const size_t count = operands_.size();
   const auto end = static_cast<size_t>(elements.end);
   // A single step needs no tiles.
@@ -157,12 +227,7 @@ void ElementProgram::run_part(const char* const* rows, char* y, Part rows_part, 
   const void* registers[kMaxOperands + kMaxTemporaries];
   int64_t position[kMaxRank] = {};
   std::copy(rows, rows + count, row);
-  int64_t rest = rows_part.begin;
-  for (int d = outer_rank_ - 1; d >= 0; --d) {
-    position[d] = rest % outer_dims_[d];
-    rest /= outer_dims_[d];
-    for (size_t i = 0; i < count; ++i) row[i] += position[d] * strides_[i * kMaxRank + static_cast<size_t>(d)];
-  }
+  seek(rows_part.begin, position, row);
   y += static_cast<size_t>(rows_part.begin) * row_size_ * result_size_;
   for (int i = 0; i < temporary_count_; ++i) registers[count + static_cast<size_t>(i)] = temporaries[i];
   for (int64_t r = rows_part.begin; r < rows_part.end; ++r, y += row_size_ * result_size_) {
@@ -172,13 +237,47 @@ void ElementProgram::run_part(const char* const* rows, char* y, Part rows_part, 
       for (const Step& s : steps_)
         run_step(s, registers, s.out < 0 ? static_cast<void*>(y + begin * result_size_) : temporaries[s.out], n);
     }
-    for (int d = outer_rank_ - 1; d >= 0; --d) {
-      const bool wraps = ++position[d] == outer_dims_[d];
-      const int64_t steps = wraps ? 1 - outer_dims_[d] : 1;
-      for (size_t i = 0; i < count; ++i) row[i] += steps * strides_[i * kMaxRank + static_cast<size_t>(d)];
-      if (!wraps) break;
-      position[d] = 0;
+    advance(1, position, row);
+  }
+}
+
+void ElementProgram::gather(size_t operand, const char* from, int64_t rows, int64_t first, void* tile) const {
+  const int64_t stride = strides_[operand * kMaxRank + static_cast<size_t>(outer_rank_ - 1)];
+  const bool fills = gathers_[operand] == Gather::kFill;
+  const size_t at = static_cast<size_t>(first) * row_size_;
+  if (sizes_[operand] == 1)
+    gather_rows(fills, from, stride, rows, row_size_, static_cast<uint8_t*>(tile) + at);
+  else
+    gather_rows(fills, from, stride, rows, row_size_, static_cast<float*>(tile) + at);
+}
+
+// Each tile is as many rows as it holds.
+void ElementProgram::run_short_rows(const char* const* rows, char* y, Part rows_part) const {
+  const size_t count = operands_.size();
+  const auto tile = static_cast<int64_t>(kTile / row_size_);
+  alignas(kAlignment) float temporaries[kMaxTemporaries][kTile];
+  alignas(kAlignment) float gathered[kMaxGathered][kTile + kFillUnit];
+  const char* row[kMaxOperands];
+  const void* registers[kMaxOperands + kMaxTemporaries];
+  int64_t position[kMaxRank] = {};
+  std::copy(rows, rows + count, row);
+  seek(rows_part.begin, position, row);
+  y += static_cast<size_t>(rows_part.begin) * row_size_ * result_size_;
+  for (int i = 0; i < temporary_count_; ++i) registers[count + static_cast<size_t>(i)] = temporaries[i];
+  for (int64_t r = rows_part.begin; r < rows_part.end; r += tile) {
+    const int64_t tile_rows = std::min(tile, rows_part.end - r);
+    for (size_t i = 0, next = 0; i < count; ++i)
+      registers[i] = gathers_[i] == Gather::kNone ? static_cast<const void*>(row[i]) : gathered[next++];
+    // Rows along the last outer dimension lie at even distances.
+    for (int64_t k = 0, run = 0; k < tile_rows; k += run) {
+      run = std::min(tile_rows - k, outer_dims_[outer_rank_ - 1] - position[outer_rank_ - 1]);
+      for (size_t i = 0; i < count; ++i)
+        if (gathers_[i] != Gather::kNone) gather(i, row[i], run, k, const_cast<void*>(registers[i]));
+      advance(run, position, row);
     }
+    const size_t n = static_cast<size_t>(tile_rows) * row_size_;
+    for (const Step& s : steps_) run_step(s, registers, s.out < 0 ? static_cast<void*>(y) : temporaries[s.out], n);
+    y += n * result_size_;
   }
 }
 

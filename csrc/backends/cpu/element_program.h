@@ -72,10 +72,21 @@ class ElementProgram {
     ElementStep source;
   };
 
+  // How rows of an operand become a tile of several: they lie so already, are copied, or one element fills each.
+  enum class Gather : char { kNone, kCopy, kFill };
+
+  void choose_gathers();
   void choose_forms();
   void assign_temporaries();
   void run(const char* const* rows, char* y) const;  // `rows` by operand
   void run_part(const char* const* rows, char* y, Part rows_part, Part elements) const;
+  void run_short_rows(const char* const* rows, char* y, Part rows_part) const;
+  // Rows [first, first + rows) of a tile, from an operand.
+  void gather(size_t operand, const char* from, int64_t rows, int64_t first, void* tile) const;
+  // Positions of the outer dimensions, and of the operands, at a row; then `steps` rows on, at most to the end of the
+  // last outer dimension.
+  void seek(int64_t first, int64_t* position, const char** row) const;
+  void advance(int64_t steps, int64_t* position, const char** row) const;
   inline void run_step(const Step& s, const void* const* registers, void* to, size_t n) const;
   static void convert(const Step& s, const void* const* registers, void* to, size_t n);
 
@@ -88,7 +99,8 @@ class ElementProgram {
   int outer_rank_ = 0, temporary_count_ = 0, threads_ = 1;
   int64_t outer_dims_[kMaxRank] = {};
   std::vector<int64_t> strides_;   // kMaxRank per operand, outer dimensions
-  std::vector<char> is_repeated_;  // by operand: stands still inside a row
+  std::vector<char> is_repeated_;  // by operand: stands still inside a row (of short ones: inside a tile)
+  std::vector<Gather> gathers_;    // by operand; empty where rows are not short
 };
 
 }  // namespace asc::cpu

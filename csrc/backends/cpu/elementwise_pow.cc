@@ -1,4 +1,5 @@
 // Pow. Equal float types have row functions; mixed and integer types go through chunks of float64 or 64-bit integers.
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -15,23 +16,48 @@ struct PowOp {
 };
 using Rows32 = PlainRows<float, float, PowOp>;
 
+constexpr size_t kChunk = 256;  // elements of what is kept between two vector functions
+
+// `y` may be `a`.
+void cube(const float* a, float* y, size_t n) {
+  const VecTable& v = vec_table();
+  float square[kChunk];
+  for (size_t i = 0; i < n; i += kChunk) {
+    const size_t count = std::min(kChunk, n - i);
+    v.mul.vv(a + i, a + i, square, count);
+    v.mul.vv(square, a + i, y + i, count);
+  }
+}
+
 // pow(x, 0.5), which differs from the square root at -0 and -inf.
-float pow_half(float x) { return x == -std::numeric_limits<float>::infinity() ? -x : std::sqrt(x) + 0.0f; }
+void pow_half(const float* a, float* y, size_t n) {
+  constexpr float kZero = 0, kInfinity = std::numeric_limits<float>::infinity(), kLowest = -kInfinity;
+  const VecTable& v = vec_table();
+  float root[kChunk];
+  uint8_t is_lowest[kChunk];
+  for (size_t i = 0; i < n; i += kChunk) {
+    const size_t count = std::min(kChunk, n - i);
+    v.equal.vs(a + i, &kLowest, is_lowest, count);
+    v.sqrt(a + i, root, count);
+    v.add.vs(root, &kZero, y + i, count);
+    for (size_t k = 0; k < count; ++k)
+      if (is_lowest[k]) y[i + k] = kInfinity;
+  }
+}
 
 // A scalar exponent is nearly always one of these; none is less accurate than the C library by more than 1 ulp.
 void pow_scalar(const float* a, const float* b, float* y, size_t n) {
   const float exponent = *b;
-  if (exponent == 2.0f) {
+  if (exponent == 2.0f)
     vec_table().mul.vv(a, a, y, n);
-  } else if (exponent == 3.0f) {
-    for (size_t i = 0; i < n; ++i) y[i] = a[i] * a[i] * a[i];
-  } else if (exponent == 0.5f) {
-    for (size_t i = 0; i < n; ++i) y[i] = pow_half(a[i]);
-  } else if (exponent == -1.0f) {
+  else if (exponent == 3.0f)
+    cube(a, y, n);
+  else if (exponent == 0.5f)
+    pow_half(a, y, n);
+  else if (exponent == -1.0f)
     vec_table().reciprocal(a, y, n);
-  } else {
+  else
     Rows32::vs(a, b, y, n);
-  }
 }
 constexpr RowForms<VecTable::Binary> kForms32 = {Rows32::vv, Rows32::sv, pow_scalar};
 

@@ -1,6 +1,7 @@
 // GRU: the input's part of all gates is one matrix product per chunk of steps; each step then adds the state's part.
 // Weights are the input's (3 hidden), then the state's of the update and reset gates (2 hidden) and of the candidate
-// (hidden); packed once where constant.
+// (hidden); packed once where constant. Plain cells, in which the reset gate scales what the state adds to the
+// candidate, have one product for all of the state's (3 hidden), and the cell in one pass.
 #include "backends/cpu/half_adaptor.h"
 #include "backends/cpu/lstm_cell.h"
 #include "backends/cpu/nn.h"
@@ -14,10 +15,12 @@ enum Input { kX, kW, kR, kBias, kLengths, kInitialState };
 struct GruTiling : TilingOf<GruTiling> {
   Recurrence r;
   StepWeights input, gates, candidates;
-  size_t scratch_bytes = 0;          // of a direction
-  bool resets_after_linear = false;  // linear_before_reset
-  float clip = 0;                    // bound of what enters activations; 0: none
-  Activation gate[2], candidate[2];  // by direction
+  size_t scratch_bytes = 0;                                 // of a direction
+  bool resets_after_linear = false;                         // linear_before_reset
+  float clip = 0;                                           // bound of what enters activations; 0: none
+  bool is_plain = false;                                    // VecTable::gru_cells does it
+  Activation gate[2], candidate[2];                         // by direction
+  int64_t state_gates() const { return is_plain ? 3 : 2; }  // of `gates`; `candidates` have the others
   int64_t weight_elements() const { return input.elements() + gates.elements() + candidates.elements(); }
 };
 
@@ -26,7 +29,7 @@ void pack_direction(const GruTiling& t, int d, const float* w, const float* r, f
   const int64_t h = t.r.hidden;
   t.input.pack(w + d * t.input.elements(), to);
   t.gates.pack(r + d * 3 * h * h, to + t.input.elements());
-  t.candidates.pack(r + (d * 3 + 2) * h * h, to + t.input.elements() + t.gates.elements());
+  if (!t.is_plain) t.candidates.pack(r + (d * 3 + 2) * h * h, to + t.input.elements() + t.gates.elements());
 }
 
 void pack_weights(const Tiling& tiling, const void* const* inputs, void* packed) {
@@ -41,7 +44,7 @@ struct Scratch {
   Scratch(const GruTiling& t, bool needs_weights, Cutter& c) {
     const Recurrence& r = t.r;
     state = c.take<float>(r.batch * r.hidden);
-    gates = c.take<float>(r.batch * 2 * r.hidden);
+    gates = c.take<float>(r.batch * t.state_gates() * r.hidden);
     candidate = c.take<float>(r.batch * r.hidden);
     reset_state = c.take<float>(r.batch * r.hidden);
     bias = c.take<float>(3 * r.hidden);
@@ -73,8 +76,10 @@ class GruPass {
     for (int64_t begin = 0; begin < longest; begin += r.chunk) {
       const int64_t steps = std::min(r.chunk, longest - begin);
       t_.input.multiply(steps * r.batch, sequences_.rows_of(begin, steps), weights_, s_.bias, 0, s_.input_part);
-      for (int64_t step = begin; step < begin + steps; ++step)
-        run_step(step, s_.input_part + (step - begin) * r.batch * 3 * r.hidden);
+      for (int64_t step = begin; step < begin + steps; ++step) {
+        const float* part = s_.input_part + (step - begin) * r.batch * 3 * r.hidden;
+        t_.is_plain ? run_plain_step(step, part) : run_step(step, part);
+      }
     }
     sequences_.clear_after_ends();
   }
@@ -99,6 +104,18 @@ class GruPass {
   void apply(const Activation& a, float* x, int64_t n) const {
     if (t_.clip > 0) vec_table().clip(x, x, static_cast<size_t>(n), -t_.clip, t_.clip);
     a.apply(a, x, static_cast<size_t>(n));
+  }
+
+  void run_plain_step(int64_t step, const float* part) {
+    const int64_t h = t_.r.hidden;
+    t_.gates.multiply(t_.r.batch, s_.state, weights_ + t_.input.elements(), nullptr, 0, s_.gates, step % 2 != 0);
+    for (int64_t b = 0; b < t_.r.batch; ++b) {
+      const int64_t time = sequences_.time_of(step, b);
+      if (time < 0) continue;
+      float* state = s_.state + b * h;
+      vec_table().gru_cells(s_.gates + b * 3 * h, part + b * 3 * h, s_.candidate_bias, state, static_cast<size_t>(h));
+      sequences_.write(time, b, state);
+    }
   }
 
   void run_step(int64_t step, const float* part) {
@@ -161,6 +178,12 @@ Status launch_gru(const Task& task, void* const* slots, Worker& worker) {
   return Status::kOk;
 }
 
+bool has_plain_cells(const GruTiling& t) {
+  for (int d = 0; d < t.r.directions; ++d)
+    if (!is_sigmoid(t.gate[d]) || !is_tanh(t.candidate[d])) return false;
+  return t.resets_after_linear && !(t.clip > 0);
+}
+
 std::shared_ptr<const Tiling> tile_gru(const TilingContext& ctx) {
   constexpr const char* kDefaults[] = {"Sigmoid", "Tanh"};
   const int64_t h = ctx.input(kR)[2];
@@ -168,8 +191,6 @@ std::shared_ptr<const Tiling> tile_gru(const TilingContext& ctx) {
   t->r = read_recurrence(ctx, h, 3);
   const Recurrence& r = t->r;
   t->input = StepWeights(r.chunk * r.batch, 3 * h, r.in);
-  t->gates = StepWeights(r.batch, 2 * h, h);
-  t->candidates = StepWeights(r.batch, h, h);
   t->resets_after_linear = ctx.attr("linear_before_reset", 0) != 0;
   t->clip = static_cast<float>(ctx.attributes().get_float("clip", 0.0));
   for (int d = 0; d < r.directions; ++d) {
@@ -177,9 +198,13 @@ std::shared_ptr<const Tiling> tile_gru(const TilingContext& ctx) {
     read_activations(ctx, kDefaults, 2, d, r.directions, activations);
     t->gate[d] = activations[0], t->candidate[d] = activations[1];
   }
+  t->is_plain = has_plain_cells(*t);
+  t->gates = StepWeights(r.batch, t->state_gates() * h, h);
+  if (!t->is_plain) t->candidates = StepWeights(r.batch, h, h);
   const bool packs = ctx.is_constant(kW) && ctx.is_constant(kR);
   if (packs)
-    pack_weights_once(*t, r, 0x677275, t->weight_elements(), t->input.layout() << 1 | t->gates.layout(), pack_weights);
+    pack_weights_once(*t, r, 0x677275, t->weight_elements(),
+                      t->input.layout() << 2 | t->gates.layout() << 1 | t->is_plain, pack_weights);
   Cutter cutter(nullptr);
   const Scratch scratch(*t, !packs, cutter);
   t->scratch_bytes = cutter.used();

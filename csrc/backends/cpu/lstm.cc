@@ -33,8 +33,8 @@ struct FloatWeights {
   void input(const float* rows, int64_t m, const float* bias, float* sums) const {
     t.input.multiply(m, rows, packed, bias, 0, sums);
   }
-  void state(const float* state, const float* part, float* sums) const {
-    t.state.multiply(t.plan.r.batch, state, packed + t.input.elements(), part, t.plan.gates(), sums);
+  void state(int64_t step, const float* state, const float* part, float* sums) const {
+    t.state.multiply(t.plan.r.batch, state, packed + t.input.elements(), part, t.plan.gates(), sums, step % 2 != 0);
   }
 };
 
@@ -86,7 +86,10 @@ LstmPlan read_lstm(const TilingContext& ctx, int64_t hidden) {
 
 void sum_lstm_bias(const LstmPlan& p, int d, const float* from, float* bias) {
   const int64_t n = p.gates();
-  for (int64_t i = 0; i < n; ++i) bias[i] = from ? from[d * 2 * n + i] + from[d * 2 * n + n + i] : 0.0f;
+  if (from)
+    vec_table().add.vv(from + d * 2 * n, from + d * 2 * n + n, bias, static_cast<size_t>(n));
+  else
+    std::fill_n(bias, n, 0.0f);
 }
 
 void register_lstm(KernelRegistry& registry) {

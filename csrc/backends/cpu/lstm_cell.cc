@@ -53,6 +53,9 @@ const KnownActivation& find_activation(const TilingContext& ctx, const std::stri
 
 }  // namespace
 
+bool is_sigmoid(const Activation& a) { return a.apply == apply_unary<&VecTable::sigmoid>; }
+bool is_tanh(const Activation& a) { return a.apply == apply_unary<&VecTable::tanh>; }
+
 void read_activations(const TilingContext& ctx, const char* const* defaults, int count, int d, int directions,
                       Activation* out) {
   const Attributes& attributes = ctx.attributes();
@@ -81,12 +84,14 @@ LstmCell make_lstm_cell(const TilingContext& ctx, int64_t hidden, int d, int dir
   c.gate = activations[0], c.candidate = activations[1], c.output = activations[2];
   c.clip = static_cast<float>(ctx.attributes().get_float("clip", 0.0));
   c.couples_forget = ctx.attr("input_forget", 0) != 0;
+  c.is_plain = is_sigmoid(c.gate) && is_tanh(c.candidate) && is_tanh(c.output) && !(c.clip > 0) && !c.couples_forget;
   return c;
 }
 
 void step_lstm(const LstmCell& c, float* gates, const float* peephole, float* cell, float* state) {
   const VecTable& v = vec_table();
   const auto n = static_cast<size_t>(c.hidden);
+  if (c.is_plain && !peephole) return v.lstm_cells(gates, cell, state, n);
   float *input = gates, *output = gates + n, *forget = gates + 2 * n, *candidate = gates + 3 * n;
   if (peephole) {
     v.mul_add(peephole, cell, input, input, n);

@@ -19,12 +19,16 @@ struct Activation {
 void read_activations(const TilingContext& ctx, const char* const* defaults, int count, int d, int directions,
                       Activation* out);
 
+bool is_sigmoid(const Activation& a);
+bool is_tanh(const Activation& a);
+
 // The cell of one direction. Gates lie in the order of ONNX: input, output, forget, cell.
 struct LstmCell {
   int64_t hidden = 0;
   Activation gate, candidate, output;  // f, g and h of the ONNX formulas
   float clip = 0;                      // bound of what enters gate and candidate activations; 0: none
   bool couples_forget = false;         // forget = 1 - input
+  bool is_plain = false;               // peepholes apart, VecTable::lstm_cells does it
 };
 
 // From the attributes of the node, direction `d` of `directions`. Throws as read_activations does.

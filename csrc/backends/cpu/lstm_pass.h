@@ -36,7 +36,8 @@ struct LstmScratch {
 // bias = the sums of both biases of direction d (`from`: null for none).
 void sum_lstm_bias(const LstmPlan& p, int d, const float* from, float* bias);
 
-// Weights have input(rows, m, bias, sums), for m rows of X, and state(state, part, sums), for the rows of the batch.
+// Weights have input(rows, m, bias, sums), for m rows of X, and state(step, state, part, sums), for the rows of the
+// batch.
 template <typename X, typename Weights>
 void run_lstm(const Task& task, void* const* slots, const LstmPlan& p, const LstmScratch<X>& s, int d, const X* x,
               const Weights& weights) {
@@ -53,7 +54,7 @@ void run_lstm(const Task& task, void* const* slots, const LstmPlan& p, const Lst
     const int64_t steps = std::min(r.chunk, longest - begin);
     weights.input(sequences.rows_of(begin, steps), steps * r.batch, s.bias, s.input_part);
     for (int64_t step = begin; step < begin + steps; ++step) {
-      weights.state(s.state, s.input_part + (step - begin) * r.batch * p.gates(), s.gates);
+      weights.state(step, s.state, s.input_part + (step - begin) * r.batch * p.gates(), s.gates);
       for (int64_t b = 0; b < r.batch; ++b) {
         const int64_t time = sequences.time_of(step, b);
         if (time < 0) continue;

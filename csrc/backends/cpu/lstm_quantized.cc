@@ -92,17 +92,17 @@ class ByteWeights {
                 t.plan.gates())) {}
 
   void input(const uint8_t* rows, int64_t m, const float* bias, float* sums) const {
-    multiply(w_, m, rows, x_, bias, 0, sums);
+    multiply(w_, m, rows, x_, bias, 0, sums, false);
   }
-  void state(const float* state, const float* part, float* sums) const {
+  void state(int64_t step, const float* state, const float* part, float* sums) const {
     const Recurrence& r = t_.plan.r;
     const ByteScale q = quantize_bytes(state, r.batch * r.hidden, s_.state);
-    multiply(r_, r.batch, s_.state, q, part, t_.plan.gates(), sums);
+    multiply(r_, r.batch, s_.state, q, part, t_.plan.gates(), sums, step % 2 != 0);
   }
 
  private:
   void multiply(const ScaledMatrix& b, int64_t m, const uint8_t* a, ByteScale q, const float* add, int64_t add_row,
-                float* sums) const {
+                float* sums, bool backwards) const {
     const int32_t zero = q.zero;
     ByteGemmArgs g;
     g.m = m;
@@ -114,6 +114,7 @@ class ByteWeights {
     g.a_scale = q.scale;
     g.scales = b.scales;
     g.add = add, g.add_row = add_row;
+    g.backwards = backwards;
     if (b.bytes.has_zeros()) sum_byte_rows(a, false, m, b.bytes.k, s_.row_sums);
     byte_gemm().scaled(g);
   }

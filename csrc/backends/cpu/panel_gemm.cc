@@ -42,15 +42,17 @@ void pack_panels(const float* b, int64_t row_stride, int64_t column_stride, int6
   }
 }
 
-void multiply_panels(const SmallGemmArgs& args) {
+void multiply_panels(const SmallGemmArgs& args, bool backwards) {
   const auto rows = small_gemm().rows;
   SmallGemmArgs panel = args;
-  for (int64_t begin = 0; begin < args.n; begin += kPanelColumns) {
+  const int64_t count = (args.n + kPanelColumns - 1) / kPanelColumns;
+  for (int64_t i = 0; i < count; ++i) {
+    const int64_t begin = (backwards ? count - 1 - i : i) * kPanelColumns;
     panel.n = panel.ldb = std::min(kPanelColumns, args.n - begin);
+    panel.b = args.b + args.k * begin;
+    panel.c = args.c + begin;
+    panel.add = args.add ? args.add + begin : nullptr;
     rows(panel);
-    panel.b += args.k * panel.n;
-    panel.c += panel.n;
-    if (panel.add) panel.add += panel.n;
   }
 }
 

@@ -15,8 +15,9 @@ constexpr int64_t kPanelColumns = 64;
 void pack_panels(const float* b, int64_t row_stride, int64_t column_stride, int64_t k, int64_t n, float* to,
                  int64_t panel = kPanelColumns);
 
-// c = alpha * a·b + beta * add as SmallGemm::rows, where args.b is packed; args.ldb is not read.
-void multiply_panels(const SmallGemmArgs& args);
+// c = alpha * a·b + beta * add as SmallGemm::rows, where args.b is packed; args.ldb is not read. `backwards`: from the
+// last panel to the first.
+void multiply_panels(const SmallGemmArgs& args, bool backwards = false);
 
 // Whether packed panels are the quickest way for m rows on one thread.
 bool prefers_panels(int64_t m);

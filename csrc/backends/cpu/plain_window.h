@@ -19,6 +19,11 @@ struct PlainWindow {
   int64_t input_size() const { return input[0] * input[1] * input[2]; }
   int64_t output_size() const { return output[0] * output[1] * output[2]; }
   int64_t kernel_size() const { return kernel[0] * kernel[1] * kernel[2]; }
+  bool has_padding() const {
+    for (int i = 0; i < kWindowAxes; ++i)
+      if (pad_begin[i] != 0 || pad_end[i] != 0) return true;
+    return false;
+  }
   // Input position that kernel position `k` of output `o` sees; outside [0, input) in the padding.
   int64_t position(int axis, int64_t o, int64_t k) const {
     return o * stride[axis] - pad_begin[axis] + k * dilation[axis];

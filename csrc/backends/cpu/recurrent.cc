@@ -50,8 +50,8 @@ void StepWeights::pack(const float* from, float* to) const {
     for (int64_t p = 0; p < k_; ++p) to[p * n_ + j] = from[j * k_ + p];
 }
 
-void StepWeights::multiply(int64_t m, const float* a, const float* packed, const float* add, int64_t add_row,
-                           float* c) const {
+void StepWeights::multiply(int64_t m, const float* a, const float* packed, const float* add, int64_t add_row, float* c,
+                           bool backwards) const {
   if (in_panels_ || prefers_rows(m, n_, k_)) {
     SmallGemmArgs s;
     s.m = m, s.n = n_, s.k = k_;
@@ -59,10 +59,10 @@ void StepWeights::multiply(int64_t m, const float* a, const float* packed, const
     s.b = packed, s.ldb = n_;
     s.c = c, s.ldc = n_;
     s.add = add, s.add_row = add_row;
-    return in_panels_ ? multiply_panels(s) : small_gemm().rows(s);
+    return in_panels_ ? multiply_panels(s, backwards) : small_gemm().rows(s);
   }
-  for (int64_t i = 0; i < m; ++i) std::copy_n(add + i * add_row, n_, c + i * n_);
-  gemm(false, false, m, n_, k_, 1.0f, a, k_, packed, n_, 1.0f, c, n_);
+  for (int64_t i = 0; add && i < m; ++i) std::copy_n(add + i * add_row, n_, c + i * n_);
+  gemm(false, false, m, n_, k_, 1.0f, a, k_, packed, n_, add ? 1.0f : 0.0f, c, n_);
 }
 
 void load_state(const Recurrence& r, int d, const float* values, float* state) {

@@ -70,8 +70,11 @@ class StepWeights {
   int64_t elements() const { return n_ * k_; }
   uint64_t layout() const { return in_panels_; }
   void pack(const float* from, float* to) const;
-  // c[m, n] = a[m, k]·weights + add, where add has rows `add_row` apart (0: one row for all).
-  void multiply(int64_t m, const float* a, const float* packed, const float* add, int64_t add_row, float* c) const;
+  // c[m, n] = a[m, k]·weights + add, where add (null: none) has rows `add_row` apart (0: one row for all).
+  // `backwards`: from the last weights to the first. Steps that go to and fro find the weights that they begin with in
+  // the first-level cache.
+  void multiply(int64_t m, const float* a, const float* packed, const float* add, int64_t add_row, float* c,
+                bool backwards = false) const;
 
  private:
   int64_t n_ = 0, k_ = 0;

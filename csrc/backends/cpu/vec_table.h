@@ -74,6 +74,12 @@ struct VecTable {
   // y = x / sqrt(mean(x^2) + epsilon) * scale; scale may be null.
   void (*rms_norm_rows)(const float* x, const float* scale, float* y, size_t rows, size_t n, float epsilon);
 
+  // --- cells of recurrent networks, with sigmoid and tanh ------------------------------------------------------
+  // `gates` of n units each, in the order of ONNX; `cell` is updated, `state` written.
+  void (*lstm_cells)(const float* gates, float* cell, float* state, size_t n);
+  // Update and reset gate are sums + part, the candidate is part + reset * (sums + bias); `state` is updated.
+  void (*gru_cells)(const float* sums, const float* part, const float* bias, float* state, size_t n);
+
   // --- bytes ---------------------------------------------------------------------------------------------------
   using BinaryBytes = void (*)(const uint8_t* a, const uint8_t* b, uint8_t* y, size_t n);
   BinaryBytes max_bytes, max_signed_bytes;

@@ -17,10 +17,29 @@ void set_windows(InferContext& ctx, const Shape& x, const WindowGeometry& g, int
   ctx.set_output(0, out);
 }
 
+// Scales and zero points: one number, of the weights also one for each output. The kernels rely on it.
+void check_numbers(const InferContext& ctx, int64_t outputs) {
+  for (int i = kQuantXZero; i < kQuantInputs; ++i) {
+    if (!ctx.has_input(i)) continue;
+    const int64_t count = ctx.input(i).num_elements();
+    const bool is_by_output = i == kQuantWZero || i == kQuantScale || i == kQuantBias;
+    if ((i != kQuantBias && count == 1) || (is_by_output && count == outputs)) continue;
+    ctx.fail(message("a zero point, scale or bias has shape ", ctx.input(i), "; expected ",
+                     is_by_output ? "one number for each of " + std::to_string(outputs) + " outputs" : "one number"));
+  }
+}
+
+void infer_quantized_matmul(InferContext& ctx) {
+  infer_matmul(ctx);
+  const Shape& w = ctx.input(kQuantW);
+  check_numbers(ctx, w.rank() > 1 ? w[w.rank() - 1] : 1);
+}
+
 void infer_quantized_conv(InferContext& ctx) {
   const Shape& w = ctx.input(kQuantW);
   if (ctx.input(0).rank() != w.rank() || w.rank() < 3)
     ctx.fail(message("weight ", w, " and input ", ctx.input(0), "; expected equal ranks, 3 or more"));
+  check_numbers(ctx, w[0]);
   const Shape x = channels_first(ctx.input(0));
   const int64_t group = ctx.attr("group", 1);
   if (group < 1 || x[1] % group != 0 || x[1] / group != w[1] || w[0] % group != 0)
@@ -55,7 +74,7 @@ const Op& quantized_conv_op() {
 }
 
 const Op& quantized_matmul_op() {
-  static const Op kOp = OpDef("QuantizedMatMul", 2, kQuantInputs, infer_matmul, first_type);
+  static const Op kOp = OpDef("QuantizedMatMul", 2, kQuantInputs, infer_quantized_matmul, first_type);
   return kOp;
 }
 

@@ -95,13 +95,16 @@ std::vector<std::string> find_dynamic_reasons(const Plan& plan) {
   return reasons;
 }
 
-bool has_conversions(const LevelBuilder& b) {
-  const auto converts = [](const PlanNode& p) { return is_conversion(p.node.op); };
-  return b.options->fuse && std::any_of(b.nodes.begin(), b.nodes.end(), converts);
+bool has_bytes(const LevelBuilder& b) {
+  const auto works_on_bytes = [](const PlanNode& p) {
+    return is_conversion(p.node.op) || p.node.op == "MatMulInteger" || p.node.op == "ConvInteger";
+  };
+  return std::any_of(b.nodes.begin(), b.nodes.end(), works_on_bytes);
 }
 
 // Moves conversions together where they cancel, computes on bytes between them, and joins what is left of both.
 void quantize(LevelBuilder& b) {
+  if (!b.options->fuse) return compute_on_bytes(b);
   move_quantization(b);
   skip_identities(b);
   prune(b);
@@ -122,7 +125,7 @@ std::shared_ptr<const Plan> compile_level(LevelBuilder& b) {
   move_transposes(b, false);
   skip_identities(b);
   prune(b);
-  if (has_conversions(b)) quantize(b);
+  if (has_bytes(b)) quantize(b);
   classify(b);
   fuse(b);
   find_roots(b);

@@ -14,6 +14,7 @@ import numpy as np
 from ascendsched.errors import GraphError, UnsupportedError
 from ascendsched.frontends import adapters_attention as attention
 from ascendsched.frontends import adapters_microsoft as microsoft
+from ascendsched.frontends import adapters_nbits as nbits
 from ascendsched.frontends import adapters_old as old
 from ascendsched.frontends import adapters_quantized as quantized
 from ascendsched.frontends import adapters_sequence as sequence
@@ -265,9 +266,11 @@ ADAPTERS: dict[str, tuple[tuple[int, Adapter], ...]] = {
     "com.microsoft::FusedConv": ((_EVERY_OPSET, microsoft.fused_conv),),
     "com.microsoft::FusedGemm": ((_EVERY_OPSET, microsoft.fused_gemm),),
     "com.microsoft::FusedMatMul": ((_EVERY_OPSET, microsoft.fused_matmul),),
+    "com.microsoft::GatherBlockQuantized": ((_EVERY_OPSET, nbits.gather_block_quantized),),
     "com.microsoft::Gelu": ((_EVERY_OPSET, microsoft.gelu),),
     "com.microsoft::GroupQueryAttention": ((_EVERY_OPSET, attention.group_query_attention),),
     "com.microsoft::MatMulIntegerToFloat": ((_EVERY_OPSET, quantized.matmul_integer_to_float),),
+    "com.microsoft::MatMulNBits": ((_EVERY_OPSET, nbits.matmul_nbits),),
     "com.microsoft::MultiHeadAttention": ((_EVERY_OPSET, attention.multi_head_attention),),
     "com.microsoft::QAttention": ((_EVERY_OPSET, attention.q_attention),),
     "com.microsoft::QEmbedLayerNormalization": ((_EVERY_OPSET, microsoft.q_embed_layer_norm),),

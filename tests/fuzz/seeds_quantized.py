@@ -15,6 +15,8 @@ from tests.unit import onnx_models
 U8 = np.uint8
 KERNEL = np.arange(-27, 27, dtype=np.int8).reshape(2, 3, 3, 3)
 SCALE, ZERO = F(0.1), np.int8(2)
+CODES = np.arange(32, dtype=U8).reshape(4, 1, 8)
+BLOCKS = {"K": 3, "N": 4, "bits": 4, "block_size": 16}
 
 
 def foreign(op: str, inputs: list[Any], outputs: int = 1, **attributes: Any) -> onnx.ModelProto:
@@ -55,6 +57,9 @@ def quantized_models() -> list[onnx.ModelProto]:
         foreign("QLinearWhere", [MASK[0, :2, :2], BYTES[:, :2], SCALE, ZERO, BYTES[:, 2:4], SCALE, ZERO, SCALE, ZERO]),
         foreign("QuantizeLinear", [X, SCALE, np.uint16(7)]),
         foreign("DequantizeLinear", [BYTES, F([0.1, 0.2]), np.int8([1, 2])], axis=0),
+        foreign("MatMulNBits", [X[..., :3], CODES, F(np.ones(4)), None, None, F(np.ones(4))], **BLOCKS),
+        foreign("MatMulNBits", [X[..., :3], CODES, F(np.ones(4)), CODES[:, 0, 0]], **BLOCKS, accuracy_level=4),
+        foreign("GatherBlockQuantized", [CODES[:, 0], ids, F(np.ones((4, 1)))], bits=4, block_size=16),
         foreign(
             "QAttention",
             [BYTES.reshape(1, 3, 4), KERNEL.reshape(-1)[:48].reshape(4, 12), F(np.ones(12)), SCALE, SCALE, None, ZERO],

@@ -31,6 +31,7 @@ void add_product(KernelRegistry& registry, const char* op) {
 void register_matmul_kernels(KernelRegistry& registry) {
   cpu::add_product<cpu::make_matmul_product>(registry, "MatMul");
   cpu::add_product<cpu::make_gemm_product>(registry, "Gemm");
+  cpu::register_matmul_nbits(registry);
 }
 
 }  // namespace asc

@@ -126,6 +126,10 @@ std::shared_ptr<const Plan> compile_level(LevelBuilder& b) {
   skip_identities(b);
   prune(b);
   if (has_bytes(b)) quantize(b);
+  if (b.options->fuse && !b.half_products.empty()) {
+    keep_bfloat16_weights(b);
+    prune(b);
+  }
   classify(b);
   fuse(b);
   find_roots(b);

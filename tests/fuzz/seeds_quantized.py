@@ -1,9 +1,10 @@
-"""Seeds for products of integers with what scales them, and for quantised operators of ``com.microsoft``."""
+"""Seeds for products of integers and of bfloat16, and for quantised operators of ``com.microsoft``."""
 
 from __future__ import annotations
 
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import onnx
 from onnx import TensorProto as T
@@ -41,6 +42,15 @@ def _dynamic(op: str, data: np.ndarray, weights: np.ndarray, scale: np.ndarray, 
     return onnx_models.model(nodes, inputs, [onnx_models.info("y")], constants)
 
 
+def _bfloat16() -> list[onnx.ModelProto]:
+    half, kernel = ml_dtypes.bfloat16, np.ones((2, 3, 3, 3))
+    return [
+        single("MatMul", [X.astype(half), np.ones((4, 70), half)]),
+        single("Gemm", [X[0].astype(half), np.ones((70, 4), half), np.ones(70, half)], transB=1),
+        single("Conv", [IMAGE.astype(half), kernel.astype(half), np.ones(2, half)], pads=[1, 1, 1, 1]),
+    ]
+
+
 def quantized_models() -> list[onnx.ModelProto]:
     """Return the seeds; the first operand of each is an input."""
     ids = np.int32([[0, 1, 3]])
@@ -70,4 +80,5 @@ def quantized_models() -> list[onnx.ModelProto]:
             [ids, ids, *[BYTES.reshape(4, 3)] * 3, *[BYTES[0, :3]] * 2, ids, *[SCALE] * 5, *[ZERO] * 5],
             outputs=2,
         ),
+        *_bfloat16(),
     ]

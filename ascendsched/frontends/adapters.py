@@ -14,6 +14,7 @@ import numpy as np
 from ascendsched.errors import GraphError, UnsupportedError
 from ascendsched.frontends import adapters_attention as attention
 from ascendsched.frontends import adapters_microsoft as microsoft
+from ascendsched.frontends import adapters_nbits as nbits
 from ascendsched.frontends import adapters_old as old
 from ascendsched.frontends import adapters_quantized as quantized
 from ascendsched.frontends import adapters_sequence as sequence
@@ -257,6 +258,7 @@ ADAPTERS: dict[str, tuple[tuple[int, Adapter], ...]] = {
     **{f"Reduce{name}": ((18, _ints_to_input("axes", 1)),) for name in _REDUCTIONS},
     "com.microsoft::Attention": ((_EVERY_OPSET, attention.attention),),
     "com.microsoft::BiasGelu": ((_EVERY_OPSET, microsoft.gelu),),
+    "com.microsoft::DequantizeLinear": ((_EVERY_OPSET, quantized.renamed("DequantizeLinear")),),
     "com.microsoft::DynamicQuantizeLSTM": ((_EVERY_OPSET, quantized.dynamic_quantize_lstm),),
     "com.microsoft::DynamicQuantizeMatMul": ((_EVERY_OPSET, quantized.dynamic_quantize_matmul),),
     "com.microsoft::EmbedLayerNormalization": ((_EVERY_OPSET, microsoft.embed_layer_norm),),
@@ -264,10 +266,14 @@ ADAPTERS: dict[str, tuple[tuple[int, Adapter], ...]] = {
     "com.microsoft::FusedConv": ((_EVERY_OPSET, microsoft.fused_conv),),
     "com.microsoft::FusedGemm": ((_EVERY_OPSET, microsoft.fused_gemm),),
     "com.microsoft::FusedMatMul": ((_EVERY_OPSET, microsoft.fused_matmul),),
+    "com.microsoft::GatherBlockQuantized": ((_EVERY_OPSET, nbits.gather_block_quantized),),
     "com.microsoft::Gelu": ((_EVERY_OPSET, microsoft.gelu),),
     "com.microsoft::GroupQueryAttention": ((_EVERY_OPSET, attention.group_query_attention),),
     "com.microsoft::MatMulIntegerToFloat": ((_EVERY_OPSET, quantized.matmul_integer_to_float),),
+    "com.microsoft::MatMulNBits": ((_EVERY_OPSET, nbits.matmul_nbits),),
     "com.microsoft::MultiHeadAttention": ((_EVERY_OPSET, attention.multi_head_attention),),
+    "com.microsoft::QAttention": ((_EVERY_OPSET, attention.q_attention),),
+    "com.microsoft::QEmbedLayerNormalization": ((_EVERY_OPSET, microsoft.q_embed_layer_norm),),
     "com.microsoft::QGemm": ((_EVERY_OPSET, quantized.q_gemm),),
     "com.microsoft::QLinearAdd": ((_EVERY_OPSET, quantized.q_linear("Add", 2)),),
     "com.microsoft::QLinearAveragePool": ((_EVERY_OPSET, quantized.q_linear_pool("AveragePool")),),
@@ -275,8 +281,11 @@ ADAPTERS: dict[str, tuple[tuple[int, Adapter], ...]] = {
     "com.microsoft::QLinearGlobalAveragePool": ((_EVERY_OPSET, quantized.q_linear_pool("GlobalAveragePool")),),
     "com.microsoft::QLinearLeakyRelu": ((_EVERY_OPSET, quantized.q_linear("LeakyRelu", 1)),),
     "com.microsoft::QLinearMul": ((_EVERY_OPSET, quantized.q_linear("Mul", 2)),),
+    "com.microsoft::QLinearReduceMean": ((_EVERY_OPSET, quantized.q_linear_reduce_mean),),
     "com.microsoft::QLinearSigmoid": ((_EVERY_OPSET, quantized.q_linear("Sigmoid", 1)),),
     "com.microsoft::QLinearSoftmax": ((_EVERY_OPSET, quantized.q_linear_softmax),),
+    "com.microsoft::QLinearWhere": ((_EVERY_OPSET, quantized.q_linear_where),),
+    "com.microsoft::QuantizeLinear": ((_EVERY_OPSET, quantized.renamed("QuantizeLinear")),),
     "com.microsoft::QuickGelu": ((_EVERY_OPSET, microsoft.quick_gelu),),
     "com.microsoft::RotaryEmbedding": ((_EVERY_OPSET, rotary_embedding),),
     "com.microsoft::SimplifiedLayerNormalization": ((_EVERY_OPSET, microsoft.simplified_layer_norm),),

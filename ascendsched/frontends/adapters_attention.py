@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ascendsched.errors import GraphError, UnsupportedError
+from ascendsched.frontends.adapters_quantized import scaled_product
 from ascendsched.frontends.adapters_rotary import rotate
 from ascendsched.frontends.attention_parts import AttentionParts, head_count, output_of, refuse
 from ascendsched.frontends.node import AdapterContext, NodeDef
@@ -14,11 +15,26 @@ def attention(node: NodeDef, ctx: AdapterContext) -> list[NodeDef]:
     """Attention of one input that a single product projects to queries, keys and values."""
     r = AttentionParts(node, ctx)
     refuse(node, {6: "past_sequence_length"}, {}, ("do_rotary", "past_present_share_buffer"))
-    heads = head_count(node, "num_heads")
     data, weights, bias = node.inputs[0], node.inputs[1], node.input(2)
     projected = r.make("MatMul", data, weights)
     if bias:
         projected = r.make("Add", projected, bias)
+    _attend_projected(r, node, projected, padding=node.input(3), past=node.input(4), bias=node.input(5))
+    return r.nodes
+
+
+def q_attention(node: NodeDef, ctx: AdapterContext) -> list[NodeDef]:
+    """Attention whose input and weights are bytes."""
+    r = AttentionParts(node, ctx)
+    refuse(node, {}, {}, ("do_rotary", "past_present_share_buffer"))
+    data, weights, bias, data_scale, weight_scale = node.inputs[:5]
+    projected = scaled_product(r, None, data, node.input(6), data_scale, weights, node.input(7), weight_scale, bias)
+    _attend_projected(r, node, projected, padding=node.input(5), past=node.input(8), bias="")
+    return r.nodes
+
+
+def _attend_projected(r: AttentionParts, node: NodeDef, projected: str, *, padding: str, past: str, bias: str) -> None:
+    heads, weights = head_count(node, "num_heads"), node.inputs[1]
     sizes = list(node.attributes.get("qkv_hidden_sizes", ()))
     if sizes and (len(sizes) != 3 or min(sizes) < 1):
         raise GraphError(f"{node.where()}: qkv_hidden_sizes is {sizes}; expected three positive numbers")
@@ -29,7 +45,7 @@ def attention(node: NodeDef, ctx: AdapterContext) -> list[NodeDef]:
     split = [r.make("Reshape", part, r.constant([0, 0, heads, -1])) for part in parts]
     query, key, value = (r.make("Transpose", part, perm=[0, 2, 1, 3]) for part in split)
     present = output_of(node, 1)
-    if past := node.input(4):
+    if past:
         past_key, past_value = (r.make("Gather", past, r.constant(i), axis=0) for i in (0, 1))
         key, value = r.extended(past_key, key, None), r.extended(past_value, value, None)
     if present:
@@ -37,9 +53,8 @@ def attention(node: NodeDef, ctx: AdapterContext) -> list[NodeDef]:
         r.make("Concat", *both, axis=0, output=present)
     columns = sizes[0] if sizes else (r.size(weights, 1) or 0) // 3
     width = columns // heads or None
-    masks = _masks(r, node, query, key, padding=node.input(3), bias=node.input(5))
+    masks = _masks(r, node, query, key, padding=padding, bias=bias)
     r.attend(query, key, value, node.outputs[0], width=width, masks=masks)
-    return r.nodes
 
 
 def multi_head_attention(node: NodeDef, ctx: AdapterContext) -> list[NodeDef]:

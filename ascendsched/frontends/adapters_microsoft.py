@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from ascendsched.errors import UnsupportedError
 from ascendsched.frontends.node import AdapterContext, NodeDef
 from ascendsched.frontends.replacement import Replacement
@@ -81,23 +83,41 @@ def skip_layer_norm(node: NodeDef, ctx: AdapterContext) -> list[NodeDef]:
 def embed_layer_norm(node: NodeDef, ctx: AdapterContext) -> list[NodeDef]:
     """The sum of the embeddings of words, positions and segments, normalised."""
     r = Replacement(node, ctx)
-    ids, segments, words, places, kinds, scale, shift, mask, positions = (node.input(i) for i in range(9))
+    _embed(r, node, mask=node.input(7), positions=node.input(8), real=lambda index, value: value or node.input(index))
+    return r.nodes
+
+
+def q_embed_layer_norm(node: NodeDef, ctx: AdapterContext) -> list[NodeDef]:
+    """The same of tables of bytes: scales and zero points follow in the order of the tables."""
+    r = Replacement(node, ctx)
+
+    def real(index: int, value: str) -> str:
+        value = value or node.input(index)
+        return r.make("DequantizeLinear", value, node.inputs[index + 6], node.input(index + 11)) if value else ""
+
+    _embed(r, node, mask=node.input(7), positions="", real=real)
+    return r.nodes
+
+
+def _embed(r: Replacement, node: NodeDef, *, mask: str, positions: str, real: Callable[[int, str], str]) -> None:
+    """Make the outputs; ``real`` gives the numbers of an input, or of rows of it."""
+    ids, segments, words, places, kinds = (node.input(i) for i in range(5))
     if positions:
         place = r.make("Gather", places, positions, axis=0)
     else:
         place = r.make("Slice", places, r.constant([0]), r.dim(ids, 1), r.constant([0]))
     total = node.outputs[2] if len(node.outputs) > 2 and node.outputs[2] else None
-    added = r.make("Add", r.make("Gather", words, ids, axis=0), place, output=None if segments else total)
+    rows = real(2, r.make("Gather", words, ids, axis=0))
+    added = r.make("Add", rows, real(3, place), output=None if segments else total)
     if segments:
-        added = r.make("Add", added, r.make("Gather", kinds, segments, axis=0), output=total)
+        added = r.make("Add", added, real(4, r.make("Gather", kinds, segments, axis=0)), output=total)
     epsilon = node.attributes.get("epsilon", 1e-12)
-    r.make("LayerNormalization", added, scale, shift, output=node.outputs[0], epsilon=epsilon)
+    r.make("LayerNormalization", added, real(5, ""), real(6, ""), output=node.outputs[0], epsilon=epsilon)
     if len(node.outputs) > 1 and node.outputs[1]:
         if mask:
             r.make("ReduceSum", mask, r.constant([1]), output=node.outputs[1], keepdims=0)
         else:
             r.make("Expand", r.constant(0, "int32"), r.dim(ids, 0), output=node.outputs[1])
-    return r.nodes
 
 
 def fused_conv(node: NodeDef, ctx: AdapterContext) -> list[NodeDef]:

@@ -33,7 +33,7 @@ def _largest_sum(ctx: AdapterContext, weight: str, zero: str) -> float:
     w, z = ctx.constant_value(weight), ctx.constant_value(zero) if zero else None
     if w is None or w.array.ndim < 2 or w.array.dtype.kind not in "iu" or (zero and z is None):
         return math.inf
-    rows = w.array.reshape(w.array.shape[0], -1).astype(np.int64)
+    rows = w.array.reshape(len(w.array), math.prod(w.array.shape[1:])).astype(np.int64)
     if z is not None:
         if z.array.dtype.kind not in "iu" or z.array.size not in (1, len(rows)):
             return math.inf
@@ -47,8 +47,11 @@ def _per_channel(r: Replacement, values: str, like: str, axis: int) -> str:
     return r.make("Reshape", values, r.make("Concat", r.constant([-1]), ones, axis=0))
 
 
-def conv_integer(node: NodeDef, ctx: AdapterContext) -> list[NodeDef]:
-    """An integer convolution, computed exactly."""
+def conv_integer(node: NodeDef, ctx: AdapterContext) -> list[NodeDef] | None:
+    """An integer convolution, computed exactly: on bytes where the core can, which needs constant weights."""
+    weight, zero = ctx.constant_value(node.inputs[1]), node.input(3)
+    if weight is not None and 3 <= weight.array.ndim <= 5 and (not zero or ctx.constant_value(zero) is not None):
+        return None
     r = Replacement(node, ctx)
     r.make("Cast", _convolve(r, node, ctx), output=node.outputs[0], to=_INT32)
     return r.nodes
@@ -76,11 +79,16 @@ def q_gemm(node: NodeDef, ctx: AdapterContext) -> list[NodeDef]:
     if attributes.get("transB", 0):
         b = r.make("Transpose", b, perm=[1, 0])
     total = r.make("MatMulInteger", a, b, a_zero, b_zero)
-    if node.input(6):
-        total = r.make("Add", total, node.inputs[6])
     scale = r.make("Mul", r.make("Mul", a_scale, b_scale), r.constant(attributes.get("alpha", 1.0), "float32"))
+    bias = node.input(6)
+    adds_after = bool(bias) and all(ctx.constant_value(name) is not None for name in (bias, a_scale, b_scale))
+    if bias and not adds_after:
+        total = r.make("Add", total, bias)
     is_rounded = bool(node.input(7))
-    scaled = r.make("Mul", r.make("Cast", total, to=_FLOAT), scale, output=None if is_rounded else node.outputs[0])
+    output = None if is_rounded else node.outputs[0]
+    scaled = r.make("Mul", r.make("Cast", total, to=_FLOAT), scale, output=None if adds_after else output)
+    if adds_after:
+        scaled = r.make("Add", scaled, r.make("Mul", r.make("Cast", bias, to=_FLOAT), scale), output=output)
     if is_rounded:
         r.make("QuantizeLinear", scaled, node.inputs[7], node.input(8), output=node.outputs[0])
     return r.nodes
@@ -95,6 +103,35 @@ def q_linear_concat(node: NodeDef, ctx: AdapterContext) -> list[NodeDef]:
     result = r.make("Concat", *parts, **node.attributes)
     r.make("QuantizeLinear", result, node.inputs[0], node.inputs[1], output=node.outputs[0])
     return r.nodes
+
+
+def q_linear_where(node: NodeDef, ctx: AdapterContext) -> list[NodeDef]:
+    """com.microsoft: a condition, (value, scale, zero point) of both sides, (scale, zero point) of the result."""
+    r = Replacement(node, ctx)
+    sides = [r.make("DequantizeLinear", *node.inputs[i : i + 3]) for i in (1, 4)]
+    r.make(
+        "QuantizeLinear", r.make("Where", node.inputs[0], *sides), node.inputs[7], node.input(8), output=node.outputs[0]
+    )
+    return r.nodes
+
+
+def q_linear_reduce_mean(node: NodeDef, ctx: AdapterContext) -> list[NodeDef]:
+    """com.microsoft: with its axes as an attribute."""
+    r = Replacement(node, ctx)
+    x = r.make("DequantizeLinear", *node.inputs[:3])
+    axes = [r.constant(node.attributes["axes"])] if node.attributes.get("axes") else []
+    y = r.make("ReduceMean", x, *axes, keepdims=node.attributes.get("keepdims", 1))
+    r.make("QuantizeLinear", y, *node.inputs[3:5], output=node.outputs[0])
+    return r.nodes
+
+
+def renamed(op: str) -> Callable[[NodeDef, AdapterContext], list[NodeDef]]:
+    """Return an adapter for an operator of ``com.microsoft`` that means what ONNX's operator of that name does."""
+
+    def adapt(node: NodeDef, ctx: AdapterContext) -> list[NodeDef]:
+        return [NodeDef(op, node.inputs, node.outputs, node.attributes, node.name)]
+
+    return adapt
 
 
 def q_linear_softmax(node: NodeDef, ctx: AdapterContext) -> list[NodeDef]:
@@ -139,7 +176,7 @@ def matmul_integer_to_float(node: NodeDef, ctx: AdapterContext) -> list[NodeDef]
     """com.microsoft: an integer product, scaled to float32, with a bias."""
     r = Replacement(node, ctx)
     a, b, a_scale, b_scale = node.inputs[:4]
-    _scaled_product(r, node, a, node.input(4), a_scale, b, node.input(5), b_scale, node.input(6))
+    scaled_product(r, node.outputs[0], a, node.input(4), a_scale, b, node.input(5), b_scale, node.input(6))
     return r.nodes
 
 
@@ -148,7 +185,7 @@ def dynamic_quantize_matmul(node: NodeDef, ctx: AdapterContext) -> list[NodeDef]
     r = Replacement(node, ctx)
     a, b, b_scale = node.inputs[:3]
     low, scale, zero = _dynamic(r, a)
-    _scaled_product(r, node, low, zero, scale, b, node.input(3), b_scale, node.input(4))
+    scaled_product(r, node.outputs[0], low, zero, scale, b, node.input(3), b_scale, node.input(4))
     return r.nodes
 
 
@@ -157,9 +194,9 @@ def _dynamic(r: Replacement, value: str) -> list[str]:
     return r.make_several("DynamicQuantizeLinear", [value], [None, None, None])
 
 
-def _scaled_product(
+def scaled_product(
     r: Replacement,
-    node: NodeDef,
+    output: str | None,
     a: str,
     a_zero: str,
     a_scale: str,
@@ -167,13 +204,13 @@ def _scaled_product(
     b_zero: str,
     b_scale: str,
     bias: str,
-) -> None:
+) -> str:
+    """Make an integer product, scaled to float32, with a bias where that is given."""
     total = r.make("Cast", r.make("MatMulInteger", a, b, a_zero, b_zero), to=_FLOAT)
     scale = r.make("Mul", a_scale, b_scale)
     if not bias:
-        r.make("Mul", total, scale, output=node.outputs[0])
-    else:
-        r.make("Add", r.make("Mul", total, scale), bias, output=node.outputs[0])
+        return r.make("Mul", total, scale, output=output)
+    return r.make("Add", r.make("Mul", total, scale), bias, output=output)
 
 
 def dynamic_quantize_lstm(node: NodeDef, ctx: AdapterContext) -> list[NodeDef]:

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from ascendsched.sim.cost_profile import CostProfile
 from ascendsched.tasks import Operand, Task
 
-PRODUCTS = frozenset({"MatMul", "Gemm", "Conv", "ConvTranspose", "MatMulInteger", "ConvInteger", "QLinearMatMul"})
+BITS = "MatMulNBits"  # whose weights are codes in bytes, while it multiplies real numbers
+PRODUCTS = frozenset({"MatMul", "Gemm", "Conv", "ConvTranspose", "MatMulInteger", "ConvInteger", "QLinearMatMul", BITS})
 # Their steps multiply by their second and third input, once for every entry of the batch.
 RECURRENT = frozenset({"LSTM", "GRU", "RNN", "DynamicQuantizeLSTM"})
 # They read of their first input only what they write.
@@ -69,7 +70,7 @@ def work_of(task: Task, float_bytes: int = 4) -> Work:
     if task.op in RECURRENT and len(inputs) > 2 and inputs[0] is not None:
         steps, batch = inputs[0].shape[:2]
         matrix = 2.0 * steps * batch * (elements(inputs[1]) + elements(inputs[2]))
-    is_int8 = product is not None and any(i is not None and i.dtype in ONE_BYTE for i in inputs)
+    is_int8 = product not in (None, BITS) and any(i is not None and i.dtype in ONE_BYTE for i in inputs)
     return Work(matrix, vector, read + written, is_int8)
 
 
@@ -84,7 +85,7 @@ def _product_operations(op: str, task: Task) -> float:
         weights = weights or present[-1]
         return 2.0 * elements(result) * (elements(weights) / max(1, weights.shape[1 if op == "ConvTranspose" else 0]))
     length = present[0].shape[-1]
-    if task.parts and weights is not None:  # its first input need not be the product's
+    if task.parts and weights is not None and op != BITS:  # its first input need not be the product's
         rows, columns = weights.shape[-2:]
         length = columns if result.shape[-1:] == (rows,) and rows != columns else rows
     return 2.0 * elements(result) * length

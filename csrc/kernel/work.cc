@@ -12,8 +12,9 @@ bool is_one_of(std::string_view op, const std::string_view (&names)[N]) {
   return std::find(std::begin(names), std::end(names), op) != std::end(names);
 }
 
-constexpr std::string_view kProducts[] = {"MatMul",        "Gemm",        "Conv",          "ConvTranspose",
-                                          "MatMulInteger", "ConvInteger", "QLinearMatMul", "ConvLast"};
+constexpr std::string_view kProducts[] = {"MatMul",         "Gemm",         "Conv",          "ConvTranspose",
+                                          "MatMulInteger",  "ConvInteger",  "QLinearMatMul", "MatMulNBits",
+                                          "MatMulBFloat16", "GemmBFloat16", "ConvBFloat16",  "ConvLast"};
 // Their steps multiply by their second and third input, once for every entry of the batch.
 constexpr std::string_view kRecurrent[] = {"LSTM", "GRU", "RNN", "DynamicQuantizeLSTM"};
 // They read of their first input only what they write.
@@ -72,7 +73,7 @@ Work work_of(const TilingContext& ctx) {
     const double elements = count(ctx.input(i));
     if (!is_one_of(op, kPickers)) add_moved(work, ctx.dtype(i), elements);
     if (!(is_product && ctx.is_constant(i))) widest = std::max(widest, elements);
-    work.is_int8 |= is_product && size_of(ctx.dtype(i)) == 1;
+    work.is_int8 |= is_product && op != "MatMulNBits" && size_of(ctx.dtype(i)) == 1;
   }
   const double out = ctx.output_count() ? count(ctx.output(0)) : 0;
   if (is_product)

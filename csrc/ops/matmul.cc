@@ -1,4 +1,4 @@
-// MatMul and Gemm.
+// MatMul, Gemm and MatMulNBits.
 #include "ops/matmul.h"
 
 #include "ops/infer.h"
@@ -50,11 +50,56 @@ void infer_gemm(InferContext& ctx) {
   ctx.set_output(0, out);
 }
 
+void check_count(const ShapeContext& ctx, int i, int64_t wanted, const char* what) {
+  if (ctx.has_input(i) && ctx.input(i).num_elements() != wanted)
+    fail_shape(ctx, message(what, " have shape ", ctx.input(i), "; expected ", wanted, " of them"));
+}
+
+void infer_matmul_nbits(InferContext& ctx) {
+  const NBitsWeights w = read_nbits_weights(ctx);
+  Shape out = ctx.input(kNBitsA);
+  if (out.rank() == 0 || out[out.rank() - 1] != w.k)
+    ctx.fail(message("A has shape ", out, "; expected [..., K], where K is ", w.k));
+  out[out.rank() - 1] = w.n;
+  check_size(ctx, out);
+  ctx.set_output(0, out);
+}
+
+DType matmul_nbits_type(const Node& node, const std::vector<DType>& inputs, int) {
+  constexpr DTypeSet kByte = DTypeSet(DType::kUInt8);
+  check_arity(node, inputs);
+  check_type(node, inputs, kNBitsA, kFloats);
+  check_type(node, inputs, kNBitsCodes, kByte);
+  for (size_t i : {kNBitsScales, kNBitsBias}) check_same(node, inputs, i);
+  check_type(node, inputs, kNBitsZeros, kByte | kFloats);
+  if (is_given(inputs, kNBitsGroups)) fail_type(node, "g_idx is not read; reorder the rows of the weights");
+  return inputs[kNBitsA];
+}
+
 }  // namespace
+
+NBitsWeights read_nbits_weights(const ShapeContext& ctx) {
+  NBitsWeights w;
+  w.k = ctx.attr("K", 0), w.n = ctx.attr("N", 0), w.bits = ctx.attr("bits", 4), w.block = ctx.attr("block_size", 0);
+  if (w.bits != 4 && w.bits != 8) fail_unsupported(ctx, message("bits is ", w.bits, "; only 4 and 8 are supported"));
+  constexpr int64_t kMaxBlock = int64_t{1} << 30;
+  if (w.block < 16 || w.block > kMaxBlock || (w.block & (w.block - 1)) != 0)
+    fail_shape(ctx, message("block_size is ", w.block, "; expected a power of two, 16 or more"));
+  if (w.k < 1 || w.n < 1 || w.k > kMaxElements / w.n)
+    fail_shape(ctx, message("K is ", w.k, " and N is ", w.n, "; expected the size of a matrix"));
+  const int64_t codes = checked_product(ctx, checked_product(ctx, w.blocks(), w.block_bytes()), w.n);
+  check_count(ctx, kNBitsCodes, codes, "bytes of B");
+  check_count(ctx, kNBitsScales, w.blocks() * w.n, "scales");
+  check_count(ctx, kNBitsBias, w.n, "biases");
+  const bool is_packed = ctx.has_input(kNBitsZeros) && ctx.dtype(kNBitsZeros) == DType::kUInt8;
+  check_count(ctx, kNBitsZeros, (is_packed ? w.zero_bytes() : w.blocks()) * w.n, "zero points");
+  return w;
+}
 
 void register_matmul_ops(OpRegistry& r) {
   r.add(OpDef("MatMul", 2, 2, infer_matmul, same_type<kNumbers>));
   r.add(OpDef("Gemm", 2, 3, infer_gemm, same_type<kNumbers>));
+  r.add(OpDef("MatMulNBits", 3, 6, infer_matmul_nbits, matmul_nbits_type));
 }
 
 }  // namespace asc

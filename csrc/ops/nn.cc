@@ -33,8 +33,8 @@ void check_kernel(const ShapeContext& ctx, const Shape& x, const Shape& w) {
     fail_shape(ctx, message("kernel_shape has other sizes than weight ", w, "; drop it or correct it"));
 }
 
-// X [n, c, spatial], W [m, c / group, kernel], B [m].
-void infer_conv(InferContext& ctx) {
+// X [n, c, spatial], W [m, c / group, kernel].
+void set_convolution(InferContext& ctx) {
   const Shape& x = ctx.input(0);
   const Shape& w = ctx.input(1);
   check_spatial(ctx, x);
@@ -43,8 +43,35 @@ void infer_conv(InferContext& ctx) {
   if (group < 1 || x[1] % group != 0 || x[1] / group != w[1] || w[0] % group != 0)
     ctx.fail(message("input ", x, ", weight ", w, ", group ", group, "; expected weight [m, channels / group, ...], m ",
                      "divisible by group"));
-  check_vector(ctx, 2, w[0]);
   set_windows(ctx, window_geometry(ctx, x, w.begin() + 2, false), w[0]);
+}
+
+// X, W, B [m].
+void infer_conv(InferContext& ctx) {
+  set_convolution(ctx);
+  check_vector(ctx, 2, ctx.input(1)[0]);
+}
+
+// X, W, the zero points of X (one) and of W (one, or one for each output channel).
+void infer_conv_integer(InferContext& ctx) {
+  set_convolution(ctx);
+  const int64_t outputs = ctx.input(1)[0];
+  for (int i : {2, 3}) {
+    if (!ctx.has_input(i) || ctx.input(i).num_elements() == 1) continue;
+    if (i == 2 || ctx.input(i) != Shape{outputs})
+      ctx.fail(message("zero point ", ctx.input(i), " of operand ", i - 2, "; expected one number",
+                       i == 2 ? "" : ", or [", i == 2 ? "" : std::to_string(outputs) + "]"));
+  }
+}
+
+DType conv_integer_type(const Node& node, const std::vector<DType>& inputs, int) {
+  constexpr DTypeSet kBytes = DTypeSet(DType::kInt8) | DTypeSet(DType::kUInt8);
+  check_arity(node, inputs);
+  for (size_t i : {0, 1}) {
+    check_type(node, inputs, i, kBytes);
+    check_same(node, inputs, i + 2, i);
+  }
+  return DType::kInt32;
 }
 
 // X [n, c, spatial], W [c, m / group, kernel], B [m].
@@ -249,6 +276,7 @@ DType max_pool_type(const Node& node, const std::vector<DType>& inputs, int outp
 void register_nn_ops(OpRegistry& r) {
   register_norm_ops(r);
   r.add(OpDef("Conv", 2, 3, infer_conv, same_type<kFloats>));
+  r.add(OpDef("ConvInteger", 2, 4, infer_conv_integer, conv_integer_type));
   r.add(OpDef("ConvTranspose", 2, 3, infer_conv_transpose, same_type<kFloats>));
   r.add(OpDef("MaxPool", 1, 1, infer_max_pool, max_pool_type).outputs(1, 2));
   r.add(OpDef("AveragePool", 1, 1, infer_pool, same_type<kFloats>));

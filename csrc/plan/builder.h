@@ -24,6 +24,8 @@ struct LevelBuilder {
   std::vector<PlanNode> nodes;                                     // live nodes in topological order
   std::map<int, std::vector<std::shared_ptr<const Plan>>> bodies;  // by PlanNode::number
   std::map<ValueId, Node> dequantized;  // constants that folding made: the DequantizeLinear that gave them
+  // Products of bfloat16 with constant weights, by their result in float32: the Cast that gives the weights in float32.
+  std::map<ValueId, Node> half_products;
   std::vector<ValueId> outputs;
 };
 
@@ -37,6 +39,8 @@ void infer_types_and_fold(LevelBuilder& b);
 // and resizing between DequantizeLinear and QuantizeLinear on bytes, channels last.
 void move_quantization(LevelBuilder& b);
 void compute_on_bytes(LevelBuilder& b);
+// half_products.cc: products with bfloat16 weights.
+void keep_bfloat16_weights(LevelBuilder& b);
 // transposes.cc: transpositions behind element-wise operators and, if asked to, conversions.
 void move_transposes(LevelBuilder& b, bool passes_conversions);
 // channels_last.cc: convolutions of images, and what lies between them, with channels last, if the options say so; says

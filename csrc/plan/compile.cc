@@ -95,13 +95,16 @@ std::vector<std::string> find_dynamic_reasons(const Plan& plan) {
   return reasons;
 }
 
-bool has_conversions(const LevelBuilder& b) {
-  const auto converts = [](const PlanNode& p) { return is_conversion(p.node.op); };
-  return b.options->fuse && std::any_of(b.nodes.begin(), b.nodes.end(), converts);
+bool has_bytes(const LevelBuilder& b) {
+  const auto works_on_bytes = [](const PlanNode& p) {
+    return is_conversion(p.node.op) || p.node.op == "MatMulInteger" || p.node.op == "ConvInteger";
+  };
+  return std::any_of(b.nodes.begin(), b.nodes.end(), works_on_bytes);
 }
 
 // Moves conversions together where they cancel, computes on bytes between them, and joins what is left of both.
 void quantize(LevelBuilder& b) {
+  if (!b.options->fuse) return compute_on_bytes(b);
   move_quantization(b);
   skip_identities(b);
   prune(b);
@@ -119,14 +122,18 @@ std::shared_ptr<const Plan> compile_level(LevelBuilder& b) {
   move_transposes(b, false);
   skip_identities(b);
   prune(b);
+  if (b.options->fuse && !b.half_products.empty()) {
+    keep_bfloat16_weights(b);
+    prune(b);
+  }
   join_pads(b);
   join_conv_constants(b);
   prune(b);
   find_hard_activations(b);
   prune(b);
-  const bool is_quantized = has_conversions(b);
+  const bool is_quantized = has_bytes(b);
   if (is_quantized) quantize(b);
-  if (arrange_channels_last(b) || is_quantized) {
+  if (arrange_channels_last(b) || (is_quantized && b.options->fuse)) {
     move_transposes(b, true);
     skip_identities(b);
     prune(b);

@@ -31,6 +31,7 @@ class Joiner {
   void join(const PlanNode& conv) {
     const HostTensor *w = floats(conv.node.inputs[1]), *bias = floats(input_of(conv.node, 2));
     if (!w || w->shape.rank() < 3 || w->shape.num_elements() == 0) return;
+    if (b_.dequantized.count(conv.node.inputs[1])) return;  // may become a product of bytes
     const auto channels = static_cast<size_t>(w->shape[0]);
     if (input_of(conv.node, 2) != kNoValue && (!bias || bias->shape != Shape{w->shape[0]})) return;
     Scale scale{std::vector<double>(channels, 1.0), std::vector<double>(channels, 0.0)};

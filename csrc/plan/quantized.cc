@@ -1,6 +1,8 @@
 // Convolutions, products and pooling between DequantizeLinear and QuantizeLinear become nodes that work on bytes
 // (ops/quantized.h). Those with spatial axes want channels last: they stand between transpositions, most of which meet
 // their inverse in transposes.cc.
+#include <map>
+
 #include "plan/last_order.h"
 #include "plan/quantized_nodes.h"
 
@@ -21,7 +23,12 @@ class ByteComputer {
     b_.nodes.clear();
     taken_.resize(nodes_.size(), false);
     for (size_t i = 0; i < nodes_.size(); ++i) {
-      if (taken_[i]) continue;
+      if (const auto found = scaled_.find(i); found != scaled_.end()) emit_product(found->second);
+      if (taken_[i] || try_integers(i)) continue;
+      if (!b_.options->fuse) {
+        emit(nodes_[i]);
+        continue;
+      }
       if (!try_product(i) && !try_average(i) && !try_on_bytes(nodes_[i])) emit(nodes_[i]);
     }
   }
@@ -64,13 +71,52 @@ class ByteComputer {
     if (!x || !w || !q.set_operands(*x, *w) || !q.set_bias(input_of(n, 2))) return false;
     taken_[i] = true;
     add_end(n.outputs[0], q);
-    if (n.op != "Conv") {
-      emit(q.make_matmul());
-      return true;
-    }
-    const int rank = q.rank();
-    order_.emit_between(rank, q.make_conv(), x->inputs[0]);
+    emit_product(q);
     return true;
+  }
+
+  void emit_product(QuantizedNode& q) {
+    if (!q.is_conv()) return emit(q.make_matmul());
+    const int rank = q.rank();
+    PlanNode p = q.make_conv();
+    const ValueId x = p.node.inputs[kQuantX];
+    order_.emit_between(rank, std::move(p), x);
+  }
+
+  // Products of integers, alone or scaled by what is computed while the model runs. A node stands where it is scaled:
+  // what computes the scale may lie between. ConvInteger has no other kernel.
+  bool try_integers(size_t i) {
+    const Node& n = nodes_[i].node;
+    if (n.op != "ConvInteger" && n.op != "MatMulInteger") return false;
+    QuantizedNode q(b_, n);
+    if (!q.set_integers()) return false;
+    const int mul = b_.options->fuse ? add_scale(n.outputs[0], q) : -1;
+    if (mul < 0) {
+      if (q.is_conv()) emit_product(q);
+      return q.is_conv();
+    }
+    ValueId v = nodes_[static_cast<size_t>(mul)].node.outputs[0];
+    if (const int add = only_user(v, "Add"); add >= 0 && q.add_bias(nodes_[static_cast<size_t>(add)].node)) {
+      taken_[static_cast<size_t>(add)] = true;
+      v = nodes_[static_cast<size_t>(add)].node.outputs[0];
+    }
+    add_end(v, q);
+    scaled_.emplace(static_cast<size_t>(mul), std::move(q));
+    return true;
+  }
+
+  // The Mul that scales v after a Cast; -1: none.
+  int add_scale(ValueId v, QuantizedNode& q) {
+    const int cast = only_user(v, "Cast");
+    if (cast < 0) return -1;
+    const Node& c = nodes_[static_cast<size_t>(cast)].node;
+    const int mul = only_user(c.outputs[0], "Mul");
+    if (mul < 0) return -1;
+    const Node& m = nodes_[static_cast<size_t>(mul)].node;
+    const ValueId scale = m.inputs[m.inputs[0] == c.outputs[0] ? 1 : 0];
+    if (!b_.static_shapes[scale] || !q.add_scale(c, m, scale, *b_.static_shapes[scale])) return -1;
+    taken_[static_cast<size_t>(cast)] = taken_[static_cast<size_t>(mul)] = true;
+    return mul;
   }
 
   // What follows a product: bounds, and rounding.
@@ -145,10 +191,11 @@ class ByteComputer {
 
   LevelBuilder& b_;
   LastOrder order_;
-  std::vector<PlanNode> nodes_;          // as they were
-  std::vector<bool> taken_;              // of them: part of a node made before
-  std::vector<std::vector<int>> users_;  // by value: of them; -1: a result
-  std::vector<int> producer_;            // by value: node made, or -1
+  std::map<size_t, QuantizedNode> scaled_;  // by the node that scales, of nodes_
+  std::vector<PlanNode> nodes_;             // as they were
+  std::vector<bool> taken_;                 // of them: part of a node made before
+  std::vector<std::vector<int>> users_;     // by value: of them; -1: a result
+  std::vector<int> producer_;               // by value: node made, or -1
 };
 
 }  // namespace

@@ -32,11 +32,14 @@ bool QuantizedNode::set_operands(const Node& x, const Node& w) {
   if (!scale || b_.values[x.inputs[0]].constant) return false;
   x_node_ = x;
   x_ = *scale;
+  if (x_.zero != 0) x_zero_ = x_.zero_value;
   return set_weight(w);
 }
 
 bool QuantizedNode::set_weight(const Node& w) {
   w_node_ = w;
+  w_value_ = w.inputs[0];
+  w_zero_ = input_of(w, 2);
   const HostTensor *constant = constant_of(b_, w.inputs[0]), *scale = constant_of(b_, input_of(w, 1)),
                    *zero = constant_of(b_, input_of(w, 2));
   is_constant_ = constant != nullptr;
@@ -68,7 +71,7 @@ bool QuantizedNode::set_weight(const Node& w) {
 
 // The axis of output channels or columns.
 int QuantizedNode::weight_axis() const {
-  if (product_.op == "Conv") return 0;
+  if (is_conv()) return 0;
   if (product_.op == "Gemm" && product_.attributes.get_int("transB", 0) != 0) return 0;
   return weight_rank_ - 1;
 }
@@ -89,6 +92,57 @@ bool QuantizedNode::set_bias(ValueId v) {
   if (!c || c->dtype != DType::kFloat32 || c->shape.num_elements() != outputs_) return false;
   if (c->shape.rank() == 0 || c->shape[c->shape.rank() - 1] != outputs_) return false;
   bias_ = v;
+  return true;
+}
+
+bool QuantizedNode::set_integers() {
+  w_value_ = product_.inputs[1];
+  x_zero_ = input_of(product_, 2), w_zero_ = input_of(product_, 3);
+  const HostTensor *w = constant_of(b_, w_value_), *zero = constant_of(b_, w_zero_);
+  const auto is_one = [&](ValueId v) {
+    return v == kNoValue || (b_.static_shapes[v] && b_.static_shapes[v]->num_elements() == 1);
+  };
+  if (is_conv() ? !w : !is_one(x_zero_)) return false;
+  if (!w) {
+    if (zero) zeros_.push_back(byte_at(*zero, 0));
+    return is_one(w_zero_);
+  }
+  is_constant_ = true;
+  weight_rank_ = w->shape.rank();
+  if (w->shape.num_elements() == 0 || (w_zero_ != kNoValue && !zero)) return false;
+  if (is_conv() ? weight_rank_ < 3 || weight_rank_ > 5 : weight_rank_ < 2) return false;
+  outputs_ = w->shape[weight_axis()];
+  const int64_t zeros = zero ? zero->shape.num_elements() : 0;
+  if (zeros > 1 && (zeros != outputs_ || (!is_conv() && weight_rank_ != 2))) return false;
+  for (int64_t i = 0; i < zeros; ++i) zeros_.push_back(byte_at(*zero, i));
+  return true;
+}
+
+// Whether a tensor of that shape broadcasts to the result as one number, or as one for each output.
+bool QuantizedNode::fits_outputs(const Shape& shape) const {
+  const int behind = is_conv() ? weight_rank_ - 2 : 0;  // axes behind that of the outputs
+  if (shape.rank() > behind + 1 + (is_conv() ? 1 : 0)) return false;
+  if (shape.num_elements() == 1) return true;
+  const int axis = shape.rank() - 1 - behind;
+  return axis >= 0 && is_constant_ && shape.num_elements() == outputs_ && shape[axis] == outputs_;
+}
+
+bool QuantizedNode::add_scale(const Node& cast, const Node& mul, ValueId scale, const Shape& shape) {
+  if (b_.values[cast.outputs[0]].type.dtype != DType::kFloat32 || !fits_outputs(shape)) return false;
+  scale_ = scale;
+  end_ = {cast, mul};
+  output_ = mul.outputs[0];
+  return true;
+}
+
+bool QuantizedNode::add_bias(const Node& add) {
+  const ValueId v = add.inputs[add.inputs[0] == output_ ? 1 : 0];
+  const HostTensor* c = constant_of(b_, v);
+  if (!c || !is_constant_ || c->dtype != DType::kFloat32 || c->shape.num_elements() != outputs_) return false;
+  if (!fits_outputs(c->shape)) return false;
+  bias_ = v;
+  end_.push_back(add);
+  output_ = add.outputs[0];
   return true;
 }
 
@@ -123,7 +177,7 @@ int32_t QuantizedNode::zero_of(const HostTensor& w, int64_t i) const {
 
 // Signed and without zero points where that is possible; with the columns last for products.
 ValueId QuantizedNode::make_weight() {
-  const ValueId v = w_node_.inputs[0];
+  const ValueId v = w_value_;
   if (!is_constant_) return v;
   const HostTensor& w = *b_.values[v].constant;
   const int64_t count = w.shape.num_elements();
@@ -143,19 +197,20 @@ ValueId QuantizedNode::make_weight() {
       const int64_t i = c * rows + r;
       bytes[r * columns + c] = static_cast<uint8_t>(byte_at(w, i) - (shifts ? zero_of(w, i) : 0));
     }
-  if (shifts) zeros_.clear();
+  if (shifts) zeros_.clear(), w_zero_ = kNoValue;
   return add_constant(b_, b_.values[v].name + "_of_" + product_.name, std::move(to));
 }
 
 std::vector<ValueId> QuantizedNode::make_inputs() {
   const std::string& name = product_.name;
   std::vector<ValueId> in(kQuantInputs, kNoValue);
-  in[kQuantX] = x_node_.inputs[0];
+  in[kQuantX] = is_integer() ? product_.inputs[0] : x_node_.inputs[0];
   in[kQuantW] = make_weight();
-  if (x_.zero != 0) in[kQuantXZero] = x_.zero_value;
-  if (!is_zero(zeros_)) in[kQuantWZero] = w_node_.inputs[2];
+  in[kQuantXZero] = x_zero_;
+  if (!is_zero(zeros_) || !constant_of(b_, w_zero_)) in[kQuantWZero] = w_zero_;
   const Shape shape = scales_.size() == 1 ? Shape{} : Shape{static_cast<int64_t>(scales_.size())};
-  in[kQuantScale] = add_constant(b_, name + "_scale", HostTensor::from(DType::kFloat32, shape, scales_));
+  in[kQuantScale] =
+      is_integer() ? scale_ : add_constant(b_, name + "_scale", HostTensor::from(DType::kFloat32, shape, scales_));
   in[kQuantBias] = bias_;
   if (y_) {
     in[kQuantYScale] = y_->scale_value;
@@ -175,7 +230,7 @@ PlanNode QuantizedNode::finish(const Op& op) {
   if (std::isfinite(high_)) p.node.attributes.set("high", static_cast<double>(high_));
   Node product = product_;
   size_t side = 0;
-  for (Node n : {x_node_, w_node_}) {
+  for (Node n : is_integer() ? std::vector<Node>{} : std::vector<Node>{x_node_, w_node_}) {
     n.outputs[0] = product.inputs[side++] = add_copy(n);
     n.name += "_of_" + product_.name;
     p.parts.push_back(std::move(n));

@@ -10,7 +10,8 @@
 
 namespace asc {
 
-// A QuantizedConv or QuantizedMatMul while it is put together from a Conv, MatMul or Gemm and what is around it.
+// A QuantizedConv or QuantizedMatMul while it is put together from a product and what is around it: a Conv, MatMul or
+// Gemm of real numbers, or a ConvInteger or MatMulInteger.
 class QuantizedNode {
  public:
   QuantizedNode(LevelBuilder& b, const Node& product) : b_(b), product_(product), output_(product.outputs[0]) {}
@@ -18,15 +19,25 @@ class QuantizedNode {
   // From the DequantizeLinear of either side; false where their types, scales or shapes do not fit.
   bool set_operands(const Node& x, const Node& w);
   bool set_bias(ValueId v);
+  // Of integers, with the zero points that they have; false for those of rows and, where the weights are no constant,
+  // of columns.
+  bool set_integers();
+  // What such a product is multiplied with after a Cast: a value of that shape, computed while the model runs.
+  bool add_scale(const Node& cast, const Node& mul, ValueId scale, const Shape& shape);
+  // An Add of a constant behind it.
+  bool add_bias(const Node& add);
   // Relu and Clip with constant bounds.
   bool add_bounds(const Node& n);
   bool add_rounding(const Node& n);
 
+  bool is_conv() const { return product_.op == "Conv" || product_.op == "ConvInteger"; }
   int rank() const { return weight_rank_; }
   PlanNode make_conv();  // reads x as it is: the caller turns it
   PlanNode make_matmul();
 
  private:
+  bool is_integer() const { return product_.op == "MatMulInteger" || product_.op == "ConvInteger"; }
+  bool fits_outputs(const Shape& shape) const;
   bool set_weight(const Node& w);
   bool set_weight_scales(const HostTensor& scale, const HostTensor* zero);
   int weight_axis() const;
@@ -41,7 +52,9 @@ class QuantizedNode {
   Node x_node_, w_node_;
   ByteScale x_;
   std::vector<float> scales_;   // one, or one for each output channel: of x times w
+  ValueId scale_ = kNoValue;    // the same, where it is computed
   std::vector<int32_t> zeros_;  // of w; likewise
+  ValueId w_value_ = kNoValue, x_zero_ = kNoValue, w_zero_ = kNoValue;
   int weight_rank_ = 0;
   int64_t outputs_ = 0;       // output channels or columns; 0: unknown
   bool is_constant_ = false;  // w

@@ -134,6 +134,9 @@ class Mover {
       rank = rank_of(in[0]);
     } else if (is_conversion(p.node.op) || p.node.op == byte_pool_op().name || p.node.op == pool_last_op().name) {
       rank = rank_of(in[0]);
+    } else if (is_dynamic(p)) {
+      ranks_[p.node.outputs[0]] = rank_of(in[0]);
+      return;
     } else if (is_element_wise(p.node.op)) {
       rank = 0;
       for (ValueId v : in)
@@ -173,7 +176,8 @@ class Mover {
   // Emits the operator on the sources, so that its result is what waits for transposition; false where it must not.
   bool move_behind(PlanNode& p) {
     const bool is_concat = p.node.op == "Concat";
-    if ((!is_concat && !acts_on_elements(p)) || p.node.outputs.size() != 1) return false;
+    if (!is_concat && !acts_on_elements(p)) return false;
+    if (p.node.outputs.size() != 1 && !is_dynamic(p)) return false;
     const Permutation* perm = nullptr;
     for (ValueId v : p.node.inputs)
       if (const Pending* w = v == kNoValue ? nullptr : pending(v)) perm = &w->perm;
@@ -203,8 +207,14 @@ class Mover {
     return w && w->perm == order && !keeps_order_[v];
   }
 
+  // Its first result is an element-wise one; the others are numbers, whatever the order of what it reads.
+  static bool is_dynamic(const PlanNode& p) {
+    return p.node.op == "DynamicQuantizeLinear" && p.node.outputs[0] != kNoValue;
+  }
+
   // Conversions with one scale for all are element-wise, too.
   bool acts_on_elements(const PlanNode& p) const {
+    if (is_dynamic(p)) return passes_conversions_;
     if (!is_conversion(p.node.op)) return is_element_wise(p.node.op);
     if (!passes_conversions_) return false;
     return std::all_of(p.node.inputs.begin() + 1, p.node.inputs.end(), [&](ValueId v) {

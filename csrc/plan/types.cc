@@ -233,6 +233,8 @@ void add_node(LevelBuilder& b, Node n) {
   const bool has_shapes = shapes && p.op->kind != OpKind::kDataDependent;
   for (size_t i = 0; i < p.node.outputs.size(); ++i)
     set_output(b, p, i, has_shapes ? std::optional<Shape>((*shapes)[i]) : std::nullopt);
+  if (p.node.op == "DynamicQuantizeLinear" && !has_shapes)  // scale and zero point, of any input
+    for (size_t i = 1; i < p.node.outputs.size(); ++i) set_output(b, p, i, Shape{});
   if (has_shapes && fits_fold_limit(b, p, *shapes) && try_fold(b, p)) {
     if (p.node.op == "DequantizeLinear") b.dequantized.emplace(p.node.outputs[0], std::move(p.node));
     return;

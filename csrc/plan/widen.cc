@@ -1,12 +1,16 @@
 // Half-precision arithmetic in float32. A run of operators on float16 or bfloat16 is computed in float32 and rounded
 // where it leaves the run: fewer conversions, and at least the precision of runtimes that do the same. Values that the
 // model itself casts are rounded as it says.
+#include <map>
 #include <set>
 
+#include "ops/half.h"
 #include "plan/builder.h"
 
 namespace asc {
 namespace {
+
+constexpr int64_t kOnnxFloat = 1;  // TensorProto.FLOAT
 
 // Operators that move elements or read none: they follow their inputs, and force nothing.
 bool is_movement(const std::string& op) {
@@ -24,6 +28,8 @@ class Widener {
 
   void add(Node n) {
     if (!can_widen(n)) {
+      if (n.op == "Cast") note_constant(n);
+      if (n.attributes.get_int(kReadsBFloat16, 0) != 0 && n.inputs.size() > 1) note_product(n.inputs[1], n.outputs[0]);
       add_node(b_, std::move(n));
       return;
     }
@@ -38,6 +44,7 @@ class Widener {
       narrowed.push_back(i);
     }
     const std::vector<ValueId> outputs = wide.outputs;
+    if (bfloat16_product_op(n.op) && is_half(n.inputs[0])) note_product(wide.inputs[1], wide.outputs[0]);
     add_node(b_, std::move(wide));
     for (size_t i : narrowed) {
       add_cast(outputs[i], n.outputs[i], original.output_types[i]);
@@ -65,6 +72,19 @@ class Widener {
     return all_wide || (!is_movement(n.op) && n.op != "Cast");
   }
 
+  void note_constant(const Node& cast) {
+    if (cast.inputs.size() != 1 || cast.inputs[0] == kNoValue || cast.outputs.size() != 1) return;
+    const HostTensor* c = b_.values[cast.inputs[0]].constant.get();
+    if (c && c->dtype == DType::kBFloat16 && cast.attributes.get_int("to", 0) == kOnnxFloat)
+      constants_.emplace(cast.outputs[0], cast);
+  }
+
+  // A product of bfloat16, with its weights in float32.
+  void note_product(ValueId weights, ValueId result) {
+    if (const auto cast = constants_.find(weights); cast != constants_.end())
+      b_.half_products.emplace(result, cast->second);
+  }
+
   ValueId widen(ValueId v) {
     if (wide_of(v) == kNoValue) {
       const ValueId wide = new_value(b_.values[v].name + "_float32");
@@ -84,7 +104,7 @@ class Widener {
   }
 
   void add_cast(ValueId from, ValueId to, DType type) {
-    constexpr int64_t kOnnxFloat = 1, kOnnxFloat16 = 10, kOnnxBFloat16 = 16;
+    constexpr int64_t kOnnxFloat16 = 10, kOnnxBFloat16 = 16;
     Node n;
     n.op = "Cast";
     n.name = "cast_to_" + b_.values[to].name;
@@ -93,11 +113,13 @@ class Widener {
     n.attributes.set("to", type == DType::kFloat32   ? kOnnxFloat
                            : type == DType::kFloat16 ? kOnnxFloat16
                                                      : kOnnxBFloat16);
+    note_constant(n);
     add_node(b_, std::move(n));
   }
 
   LevelBuilder& b_;
-  std::vector<ValueId> wide_;  // by value: its float32 form, or kNoValue
+  std::map<ValueId, Node> constants_;  // float32 forms of bfloat16 constants: the Cast that gives them
+  std::vector<ValueId> wide_;          // by value: its float32 form, or kNoValue
 };
 
 }  // namespace

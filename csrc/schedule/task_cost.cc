@@ -13,7 +13,7 @@ constexpr double kProductOperationsPerNs = 40, kRecurrentOperationsPerNs = 12, k
 
 bool is_product(const std::string& op) {
   return op == "MatMul" || op == "Gemm" || op == "Conv" || op == "ConvTranspose" || op == "MatMulInteger" ||
-         op == "ConvInteger" || op == "QLinearConv" || op == "QLinearMatMul";
+         op == "ConvInteger" || op == "MatMulNBits";
 }
 bool is_recurrent(const std::string& op) {
   return op == "LSTM" || op == "GRU" || op == "RNN" || op == "DynamicQuantizeLSTM";

@@ -186,10 +186,11 @@ def seed_models() -> tuple[onnx.ModelProto, ...]:
     """Every seed, in a stable order; not to be changed."""
     from ascendsched.demo.decoder_model import fixed_decoder, growing_decoder
     from ascendsched.demo.decoder_weights import DecoderConfig
+    from tests.fuzz.seeds_quantized import quantized_models
 
     config = DecoderConfig(vocab=11, d=8, layers=1, heads=2, kv_heads=1, ff=12, seed=0)
     decoders = [growing_decoder(config), fixed_decoder(config, 5)]
-    small = [*_elementwise(), *_shapes(), *_networks(), *_nested(), *decoders, *value_models()]
+    small = [*_elementwise(), *_shapes(), *_networks(), *_nested(), *decoders, *value_models(), *quantized_models()]
     return tuple(small)
 
 

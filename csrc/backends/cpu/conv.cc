@@ -1,13 +1,18 @@
 #include "backends/cpu/conv.h"
 
+#include "backends/cpu/bfloat16.h"
 #include "backends/cpu/half_adaptor.h"
 #include "backends/cpu/nn.h"
+#include "ops/half.h"
 
 namespace asc::cpu {
 namespace {
 
 // Measured: oneDNN's call and reorders cost as much as this many operations of the plain loops.
 constexpr double kSmallConv = 5e4;
+
+// What rounding to bfloat16 and reordering cost, measured likewise.
+constexpr double kLargeConv = 1e6;
 
 bool wants_onednn(const TilingContext& ctx, const ConvShape& s) {
   if (!ctx.options().use_onednn) return false;
@@ -37,6 +42,16 @@ std::shared_ptr<const Tiling> tile_double(const TilingContext& ctx) {
   return tile_plain<double>(ctx, s);
 }
 
+// Weights are bfloat16.
+std::shared_ptr<const Tiling> tile_bfloat16(const TilingContext& ctx) {
+  if (multiplies_bfloat16(ctx) && ctx.is_constant(1) && count_of(ctx.output(0)) != 0) {
+    const ConvShape s = make_conv_shape(ctx);
+    if (s.operations() >= kLargeConv && !s.is_depthwise())
+      if (auto t = try_onednn_conv(ctx, s)) return t;
+  }
+  return create_half_tiling(ctx, tile_float, 0b010);
+}
+
 }  // namespace
 
 bool ConvShape::is_pointwise() const {
@@ -61,6 +76,7 @@ void register_conv(KernelRegistry& registry) {
   registry.add("Conv", DType::kFloat32, tile_float);
   registry.add("Conv", kHalfFloats, tile_half<tile_float, 0b010>);
   registry.add("Conv", DType::kFloat64, tile_double);
+  registry.add(bfloat16_product_op("Conv")->name, DType::kFloat32, tile_bfloat16);
 }
 
 }  // namespace asc::cpu

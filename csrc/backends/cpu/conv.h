@@ -38,7 +38,7 @@ std::shared_ptr<const Tiling> tile_depthwise_conv(const ConvShape& shape);
 bool wants_float_taps(const TilingContext& ctx, const ConvShape& shape);
 std::shared_ptr<const Tiling> tile_float_taps(const ConvShape& shape);
 
-// Float32; null where oneDNN is absent, refuses, or has reference code only.
+// Float32, or with bfloat16 weights; null where oneDNN is absent, refuses, or has reference code only.
 std::shared_ptr<const Tiling> try_onednn_conv(const TilingContext& ctx, const ConvShape& shape);
 
 }  // namespace asc::cpu

@@ -52,21 +52,48 @@ struct Operands {
   char* y;
 };
 
-// The row that output position `at` sees, in the channels of one group.
-void unfold_row(const ByteConv& c, const uint8_t* image, uint8_t zero, int64_t at, uint8_t* to) {
-  const ConvShape& s = c.shape;
-  const int64_t channels = s.group_channels();
-  const int64_t x = at % s.output[2], y = at / s.output[2] % s.output[1], z = at / (s.output[2] * s.output[1]);
-  for (int64_t kz = 0; kz < s.kernel[0]; ++kz)
-    for (int64_t ky = 0; ky < s.kernel[1]; ++ky)
-      for (int64_t kx = 0; kx < s.kernel[2]; ++kx, to += channels) {
-        const int64_t iz = s.position(0, z, kz), iy = s.position(1, y, ky), ix = s.position(2, x, kx);
-        if (s.is_inside(0, iz) && s.is_inside(1, iy) && s.is_inside(2, ix))
-          std::memcpy(to, image + ((iz * s.input[1] + iy) * s.input[2] + ix) * s.channels,
-                      static_cast<size_t>(channels));
-        else
-          std::memset(to, zero, static_cast<size_t>(channels));
+// What one line of a kernel sees, in the channels of one group; `line` null: padding.
+void unfold_line(const ConvShape& s, const uint8_t* line, uint8_t zero, int64_t x, uint8_t* to) {
+  const int64_t channels = s.group_channels(), kernel = s.kernel[2];
+  if (!line) {
+    std::memset(to, zero, static_cast<size_t>(kernel * channels));
+  } else if (s.groups == 1 && s.dilation[2] == 1) {  // one piece
+    const int64_t first = s.position(2, x, 0);
+    const int64_t begin = std::clamp<int64_t>(-first, 0, kernel);
+    const int64_t end = std::clamp<int64_t>(s.input[2] - first, begin, kernel);
+    std::memset(to, zero, static_cast<size_t>(begin * channels));
+    if (end > begin)
+      std::memcpy(to + begin * channels, line + (first + begin) * channels,
+                  static_cast<size_t>((end - begin) * channels));
+    std::memset(to + end * channels, zero, static_cast<size_t>((kernel - end) * channels));
+  } else {
+    for (int64_t k = 0; k < kernel; ++k, to += channels) {
+      const int64_t at = s.position(2, x, k);
+      if (s.is_inside(2, at))
+        std::memcpy(to, line + at * s.channels, static_cast<size_t>(channels));
+      else
+        std::memset(to, zero, static_cast<size_t>(channels));
+    }
+  }
+}
+
+// The rows that `count` output positions from `begin` on see, in the channels of one group.
+void unfold_rows(const ConvShape& s, const uint8_t* image, uint8_t zero, int64_t begin, int64_t count, uint8_t* to) {
+  const int64_t line_bytes = s.kernel[2] * s.group_channels();
+  int64_t x = begin % s.output[2], y = begin / s.output[2] % s.output[1], z = begin / (s.output[2] * s.output[1]);
+  for (int64_t p = 0; p < count; ++p) {
+    for (int64_t kz = 0; kz < s.kernel[0]; ++kz)
+      for (int64_t ky = 0; ky < s.kernel[1]; ++ky, to += line_bytes) {
+        const int64_t iz = s.position(0, z, kz), iy = s.position(1, y, ky);
+        const bool is_line = s.is_inside(0, iz) && s.is_inside(1, iy);
+        unfold_line(s, is_line ? image + (iz * s.input[1] + iy) * s.input[2] * s.channels : nullptr, zero, x, to);
       }
+    if (++x < s.output[2]) continue;
+    x = 0;
+    if (++y < s.output[1]) continue;
+    y = 0;
+    ++z;
+  }
 }
 
 // One tile of one group of one image; `item` counts tiles, then groups and images.
@@ -79,7 +106,7 @@ void convolve(const RowConv& t, const Operands& o, int64_t item, char* workspace
   auto* sums = reinterpret_cast<int32_t*>(workspace + round_up(static_cast<size_t>(t.tile * s.depth())));
   auto* row_sums = sums + t.tile * outputs;
   const uint8_t* from = o.x + image * s.input_size() * s.channels + g * s.group_channels();
-  for (int64_t p = 0; p < n; ++p) unfold_row(c, from, *o.zero_byte, begin + p, rows + p * s.depth());
+  unfold_rows(s, from, *o.zero_byte, begin, n, rows);
   const bool is_signed = c.x_type == DType::kInt8;
   const int32_t x_zero = o.x_zero + (is_signed ? 128 : 0);
   ByteGemmArgs a;
@@ -101,12 +128,14 @@ void convolve(const RowConv& t, const Operands& o, int64_t item, char* workspace
   }
   const auto size = static_cast<int64_t>(size_of(c.y_type));
   const int64_t offset = (image * s.output_size() + begin) * s.out_channels;
-  for (int64_t p = 0; p < n; ++p) {
-    const int64_t at = offset + p * s.out_channels;
+  // Positions lie side by side where there is one group.
+  const int64_t pieces = s.groups == 1 ? 1 : n, length = s.groups == 1 ? n * outputs : outputs;
+  for (int64_t p = 0; p < pieces; ++p) {
+    const int64_t at = offset + p * s.out_channels + g * outputs;
     if (c.scales)
-      store_reals(c, a.y + p * outputs, o.y_scale, o.y_zero, o.y + (at + g * outputs) * size, outputs);
+      store_reals(c, a.y + p * outputs, o.y_scale, o.y_zero, o.y + at * size, length);
     else
-      std::memcpy(o.y + (at + g * outputs) * 4, sums + p * outputs, static_cast<size_t>(outputs) * 4);
+      std::memcpy(o.y + at * 4, sums + p * outputs, static_cast<size_t>(length) * 4);
   }
 }
 

@@ -63,6 +63,11 @@ void pack_weights(const Tiling& tiling, const void* const* inputs, void* packed)
 
 memory::desc plain(const memory::dims& dims) { return plain_desc(dims, memory::data_type::f32); }
 
+// Of weights, and of what the primitive reads. Sums, bias and results are float32.
+memory::data_type operand_type(const TilingContext& ctx) {
+  return ctx.dtype(1) == DType::kBFloat16 ? memory::data_type::bf16 : memory::data_type::f32;
+}
+
 // Depthwise work is memory-bound: channels in blocks of a vector are the cheapest to reorder to. Otherwise oneDNN
 // picks.
 memory::format_tag activation_layout(const ConvShape& s) {
@@ -72,7 +77,8 @@ memory::format_tag activation_layout(const ConvShape& s) {
 }
 
 dnnl::convolution_forward::primitive_desc describe(const ConvShape& s, const memory::dims& x, const memory::dims& w,
-                                                   const memory::dims& y, memory::format_tag layout) {
+                                                   const memory::dims& y, memory::data_type operands,
+                                                   memory::format_tag layout) {
   constexpr auto kFloat = memory::data_type::f32;
   dnnl::primitive_attr attr;
   attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
@@ -80,8 +86,8 @@ dnnl::convolution_forward::primitive_desc describe(const ConvShape& s, const mem
   return {onednn_engine(),
           dnnl::prop_kind::forward_inference,
           dnnl::algorithm::convolution_direct,
-          memory::desc(x, kFloat, layout),
-          memory::desc(w, kFloat, memory::format_tag::any),
+          memory::desc(x, operands, layout),
+          memory::desc(w, operands, memory::format_tag::any),
           bias,
           memory::desc(y, kFloat, layout),
           spatial_dims(s, s.stride),
@@ -116,13 +122,13 @@ std::shared_ptr<const Tiling> create(const TilingContext& ctx, const ConvShape& 
   const memory::dims x = with_spatial({s.batch, s.channels}, s, s.input);
   const memory::dims y = with_spatial({s.batch, s.out_channels}, s, s.output);
   const memory::dims w = weight_dims(s);
-  const auto pd = describe(s, x, w, y, layout);
+  const auto pd = describe(s, x, w, y, operand_type(ctx), layout);
   if (is_reference(pd)) return nullptr;
   auto t = std::make_shared<OneDnnConv>();
   t->launch = launch_onednn;
-  t->implementation = "onednn";
+  t->implementation = operand_type(ctx) == memory::data_type::bf16 ? "onednn:bfloat16" : "onednn";
   t->has_bias = s.has_bias;
-  t->plain_weights = plain(w);
+  t->plain_weights = plain_desc(w, operand_type(ctx));
   t->packed_weights = pd.weights_desc();
   set_reorders(ctx, plain(x), plain(y), pd, t.get());
   t->scratchpad_offset = take(&t->workspace_bytes, pd.scratchpad_desc().get_size());

@@ -49,7 +49,9 @@ Status launch_half(const Task& task, void* const* slots, Worker& worker) {
   }
   void** outputs = own + task.input_count;
   for (int i = 0; i < task.output_count; ++i)
-    if (task.has_output(slots, i)) outputs[i] = at(workspace, t.outputs[i].offset);
+    if (task.has_output(slots, i))
+      outputs[i] =
+          t.outputs[i].place == Place::kOriginal ? task.output<void>(slots, i) : at(workspace, t.outputs[i].offset);
   outputs[task.output_count] = at(workspace, t.inner_workspace_offset);
   outputs[task.output_count + 1] = packed;
   Task inner = task;
@@ -58,7 +60,7 @@ Status launch_half(const Task& task, void* const* slots, Worker& worker) {
   inner.operands = kIdentity;
   const Status status = t.inner->launch(inner, own, worker);
   for (int i = 0; i < task.output_count && status == Status::kOk; ++i)
-    if (task.has_output(slots, i))
+    if (task.has_output(slots, i) && t.outputs[i].place != Place::kOriginal)
       t.from_float(static_cast<const float*>(outputs[i]), task.output<uint16_t>(slots, i), t.outputs[i].count);
   return status;
 }
@@ -69,6 +71,7 @@ void pack_half(const Tiling& tiling, const void* const* inputs, void* packed) {
   std::vector<std::unique_ptr<Buffer>> buffers;
   for (int i = 0; i < kMaxInputs; ++i) {
     const Operand& o = t.inputs[i];
+    if (o.place == Place::kOriginal) converted[i] = inputs[i];
     if (o.place != Place::kPacked && o.place != Place::kInner) continue;
     void* target = at(packed, o.offset);
     if (o.place == Place::kInner)
@@ -88,11 +91,18 @@ struct FloatView {
   uint64_t constants = 0;
 };
 
-FloatView view_of(const TilingContext& ctx) {
+// The type that is converted: that of the first operand which has one.
+DType half_type(const TilingContext& ctx) {
+  for (int i = 0; i < ctx.input_count(); ++i)
+    if (ctx.has_input(i) && kHalfFloats.contains(ctx.dtype(i))) return ctx.dtype(i);
+  return ctx.output_dtype(0);
+}
+
+FloatView view_of(const TilingContext& ctx, DType half) {
   FloatView v;
   for (int i = 0; i < ctx.input_count(); ++i) {
     if (!ctx.has_input(i)) continue;
-    v.types[i] = ctx.dtype(i) == ctx.dtype(0) ? DType::kFloat32 : ctx.dtype(i);
+    v.types[i] = ctx.dtype(i) == half ? DType::kFloat32 : ctx.dtype(i);
     v.shapes[i] = &ctx.input(i);
     v.hosts[i] = ctx.has_host(i) ? &ctx.host(i) : nullptr;
     v.constants |= static_cast<uint64_t>(ctx.is_constant(i)) << i;
@@ -110,14 +120,14 @@ size_t take(size_t* total, size_t count) {
   return offset;
 }
 
-void place_inputs(const TilingContext& ctx, uint64_t packed_inputs, HalfTiling* t) {
+void place_inputs(const TilingContext& ctx, DType half, uint64_t packed_inputs, HalfTiling* t) {
   t->packed_bytes = round_up(t->inner->packed_bytes);
   uint64_t layout[kMaxInputs + 1] = {t->inner->packed_layout};
   for (int i = 0; i < ctx.input_count(); ++i) {
     if (!ctx.has_input(i)) continue;
     Operand& o = t->inputs[i];
     o.count = static_cast<size_t>(count_of(ctx.input(i)));
-    if (ctx.dtype(i) != ctx.dtype(0)) {
+    if (ctx.dtype(i) != half) {
       o.place = Place::kOriginal;
     } else if (!ctx.is_constant(i)) {
       o.place = Place::kWorkspace;
@@ -131,7 +141,7 @@ void place_inputs(const TilingContext& ctx, uint64_t packed_inputs, HalfTiling* 
     layout[i + 1] = static_cast<uint64_t>(o.place) | o.offset << 3;
   }
   if (t->packed_bytes == 0) return;
-  t->packed_layout = mix64(hash_words(layout, kMaxInputs + 1), static_cast<uint64_t>(ctx.dtype(0))) | 1;
+  t->packed_layout = mix64(hash_words(layout, kMaxInputs + 1), static_cast<uint64_t>(half)) | 1;
   t->pack = pack_half;
 }
 
@@ -141,7 +151,8 @@ std::shared_ptr<const Tiling> create_half_tiling(const TilingContext& ctx, Tilin
                                                  uint64_t packed_inputs) {
   if (ctx.input_count() > kMaxInputs || ctx.output_count() > kMaxOutputs)
     ctx.unsupported("more operands than the float16 kernels know; insert Casts to float32");
-  const FloatView v = view_of(ctx);
+  const DType half = half_type(ctx);
+  const FloatView v = view_of(ctx, half);
   const TilingContext inner(ctx.node(), v.types, v.shapes, v.hosts, ctx.input_count(), v.output_types, v.output_shapes,
                             ctx.output_count(), v.constants, ctx.options());
   auto t = std::make_shared<HalfTiling>();
@@ -149,11 +160,15 @@ std::shared_ptr<const Tiling> create_half_tiling(const TilingContext& ctx, Tilin
   ctx.note_threads(inner.threads_used());
   t->launch = launch_half;
   t->implementation = t->inner->implementation;
-  const bool is_float16 = ctx.dtype(0) == DType::kFloat16;
+  const bool is_float16 = half == DType::kFloat16;
   t->to_float = is_float16 ? vec_table().float16_to_float32 : vec_table().bfloat16_to_float32;
   t->from_float = is_float16 ? vec_table().float32_to_float16 : vec_table().float32_to_bfloat16;
-  place_inputs(ctx, packed_inputs, t.get());
+  place_inputs(ctx, half, packed_inputs, t.get());
   for (int i = 0; i < ctx.output_count(); ++i) {
+    if (ctx.output_dtype(i) != half) {
+      t->outputs[i].place = Place::kOriginal;
+      continue;
+    }
     t->outputs[i].count = static_cast<size_t>(count_of(v.output_shapes[i]));
     t->outputs[i].offset = take(&t->workspace_bytes, t->outputs[i].count);
   }

@@ -1,3 +1,4 @@
+#include "backends/cpu/bfloat16.h"
 #include "backends/cpu/half_adaptor.h"
 #include "backends/cpu/kernels.h"
 #include "backends/cpu/product.h"
@@ -31,6 +32,8 @@ void add_product(KernelRegistry& registry, const char* op) {
 void register_matmul_kernels(KernelRegistry& registry) {
   cpu::add_product<cpu::make_matmul_product>(registry, "MatMul");
   cpu::add_product<cpu::make_gemm_product>(registry, "Gemm");
+  cpu::register_matmul_nbits(registry);
+  cpu::register_bfloat16_products(registry);
 }
 
 }  // namespace asc

@@ -45,23 +45,34 @@ struct Operands {
   char* y = nullptr;
 };
 
-void multiply_rows(const ByteProduct& t, const Operands& o, int64_t begin, int64_t rows, char* workspace) {
-  const Product& p = t.product;
-  auto* row_sums = reinterpret_cast<int32_t*>(workspace);
-  auto* real = t.rounds ? reinterpret_cast<float*>(workspace + round_up(static_cast<size_t>(t.tile) * 4))
-                        : reinterpret_cast<float*>(o.y) + begin * p.n;
+// Of `rows` rows from `begin` on, the real results of whole panels of columns.
+void multiply_columns(const ByteProduct& t, const Operands& o, int64_t begin, int64_t rows, Part columns,
+                      int32_t* row_sums, float* real) {
   ByteGemmArgs a;
   a.m = rows;
-  a.a = o.x + begin * p.k;
+  a.a = o.x + begin * t.product.k;
   a.a_is_signed = t.x_is_signed;
   a.a_zeros = &o.x_zero;
   a.row_sums = row_sums;
   a.b = o.w;
+  a.column_begin = columns.begin, a.column_end = columns.end;
   a.y = real;
   a.scales = o.scales;
   a.add = o.bias;
-  if (a.b.has_zeros()) sum_byte_rows(a.a, t.x_is_signed, rows, p.k, row_sums);
   byte_gemm().scaled(a);
+}
+
+// `threads`: that share the columns.
+void multiply_rows(const ByteProduct& t, const Operands& o, int64_t begin, int64_t rows, int threads, char* workspace) {
+  const Product& p = t.product;
+  auto* row_sums = reinterpret_cast<int32_t*>(workspace);
+  auto* real = t.rounds ? reinterpret_cast<float*>(workspace + round_up(static_cast<size_t>(t.tile) * 4))
+                        : reinterpret_cast<float*>(o.y) + begin * p.n;
+  if (o.w.has_zeros()) sum_byte_rows(o.x + begin * p.k, t.x_is_signed, rows, p.k, row_sums);
+  parallel_for(threads, threads, [&](int64_t i) {
+    const Part columns = part_of(p.n, ByteMatrix::kPanelColumns, threads, i);
+    if (columns.begin < columns.end) multiply_columns(t, o, begin, rows, columns, row_sums, real);
+  });
   const auto count = static_cast<size_t>(rows * p.n);
   if (t.has_bounds) vec_table().clip(real, real, count, t.low, t.high);
   if (t.rounds)
@@ -106,10 +117,11 @@ Status launch_byte_product(const Task& task, void* const* slots, Worker&) {
     o.x = task.input<uint8_t>(slots, kQuantX) + x;
     o.y = task.output<char>(slots, 0) + y * (t.rounds ? 1 : 4);
     const int64_t tiles = (p.m + t.tile - 1) / t.tile;
+    if (tiles == 1) return multiply_rows(t, o, 0, p.m, t.threads, parts);
     parallel_for(t.threads, t.threads, [&](int64_t part) {
       const Part own = part_of(tiles, 1, t.threads, part);
       for (int64_t i = own.begin; i < own.end; ++i)
-        multiply_rows(t, o, i * t.tile, std::min(t.tile, p.m - i * t.tile),
+        multiply_rows(t, o, i * t.tile, std::min(t.tile, p.m - i * t.tile), 1,
                       parts + static_cast<size_t>(part) * t.part_bytes);
     });
   });
@@ -134,6 +146,8 @@ std::shared_ptr<const Tiling> tile_byte_product(const TilingContext& ctx) {
   if (p.k > 0) t->matrices = count_of(ctx.input(kQuantW)) / (p.k * p.n);
   t->threads = threads_for(ctx, static_cast<double>(p.m) * static_cast<double>(p.n) * static_cast<double>(p.k));
   t->tile = std::clamp<int64_t>(kTileFloats / p.n / kRows * kRows, kRows, std::max<int64_t>(p.m, kRows));
+  if (t->threads > 1 && p.m >= 2 * kRows * t->threads)
+    t->tile = std::min(t->tile, (p.m / t->threads + kRows - 1) / kRows * kRows);
   t->vectors = static_cast<size_t>(2 * ByteMatrix::padded_columns(p.n)) * sizeof(float);
   t->part_bytes = round_up(static_cast<size_t>(t->tile) * 4) +
                   (t->rounds ? round_up(static_cast<size_t>(t->tile * p.n) * sizeof(float)) : 0);

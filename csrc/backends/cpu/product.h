@@ -53,4 +53,6 @@ void for_each_matrix(const Product& p, F f) {
 std::shared_ptr<const Tiling> tile_float_product(const TilingContext& ctx, const Product& product);
 std::shared_ptr<const Tiling> tile_plain_product(const TilingContext& ctx, const Product& product);
 
+void register_matmul_nbits(KernelRegistry& registry);
+
 }  // namespace asc::cpu

@@ -45,8 +45,8 @@ class Converted:
     outputs: list[Output]
 
 
-def convert(module: fx.GraphModule, name: str) -> Converted:
-    """Converts a whole FX graph.
+def convert(module: fx.GraphModule, name: str, updates: int = 0) -> Converted:
+    """Converts a whole FX graph; its last `updates` results are for arguments, hence in the order of their axes.
 
     Raises
     ------
@@ -74,7 +74,7 @@ def convert(module: fx.GraphModule, name: str) -> Converted:
     for node in module.graph.nodes:
         if node.op in {"call_function", "get_attr"}:
             env[node] = _convert_node(module, lowering, node, env)
-    outputs = _convert_outputs(graph, lowering, module, env)
+    outputs = _convert_outputs(graph, lowering, module, env, updates)
     return Converted(graph, bound, outputs)
 
 
@@ -187,17 +187,20 @@ def _attribute(module: fx.GraphModule, path: str) -> Any:
     return found
 
 
-def _convert_outputs(graph: Graph, lowering: Lowering, module: fx.GraphModule, env: dict[fx.Node, Any]) -> list[Output]:
+def _convert_outputs(
+    graph: Graph, lowering: Lowering, module: fx.GraphModule, env: dict[fx.Node, Any], updates: int
+) -> list[Output]:
     (results,) = next(node for node in module.graph.nodes if node.op == "output").args
     lowering._node = "output"
     outputs: list[Output] = []
     count = 0
-    for result in results if isinstance(results, (tuple, list)) else (results,):
+    results = results if isinstance(results, (tuple, list)) else (results,)
+    for i, result in enumerate(results):
         if result is None:
             outputs.append(Output(-1))
             continue
         value = env[result] if isinstance(result, fx.Node) else Value(lowering.constant(result), result)
-        order = _order(value.meta)
+        order = _order(value.meta) if i < len(results) - updates else None
         tensor = value.tensor if order is None else lowering.op("Transpose", value.tensor, perm=list(order))
         graph.output(tensor, f"result_{count}")
         outputs.append(Output(count, not isinstance(value.meta, torch.Tensor), order))

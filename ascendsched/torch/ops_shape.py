@@ -13,6 +13,7 @@ from ascendsched.torch.lowering import Lowering, Value, dtype_name, is_same_size
 
 aten = torch.ops.aten
 _END = np.iinfo(np.int64).max
+_MUCH = 8  # rows that are more than one in so many are not worth an index per element
 
 
 @lowers(
@@ -238,18 +239,26 @@ def _index_put(
     axis, index = axes[0], given[0]
     if index.rank != 1:
         raise refuse("index_put of one axis by indices of rank other than 1")
+    shape = [*x.shape[:axis], *index.shape, *x.shape[axis + 1 :]]
+    places = c.cast(index, "int64")
+    if values.rank == len(shape) and all(map(is_same_size, values.shape, shape)):
+        return _put(c, x, axis, places, c.cast(values, x.dtype), reduction)
     before = c.op("Shape", x.tensor, start=0, end=axis) if axis else None
     after = c.op("Shape", x.tensor, start=axis + 1) if axis + 1 < x.rank else None
     parts = [part for part in (before, c.op("Shape", index.tensor), after) if part is not None]
     target = parts[0] if len(parts) == 1 else c.op("Concat", *parts, axis=0)
-    spread = c.op("Expand", c.cast(values, x.dtype), target)
-    places = c.cast(index, "int64")
+    return _put(c, x, axis, places, c.op("Expand", c.cast(values, x.dtype), target), reduction)
+
+
+def _put(c: Lowering, x: Value, axis: int, places: Tensor, rows: Tensor, reduction: str = "none") -> Tensor:
+    """`x` with what lies at `places` (a list) along an axis replaced, over the memory of `x` where that may be."""
     if axis == 0:
-        return c.op("ScatterND", x.tensor, c.op("Unsqueeze", places, c.constant([1])), spread, reduction=reduction)
+        return c.op("ScatterND", x.tensor, c.op("Unsqueeze", places, c.constant([1])), rows, reduction=reduction)
     # One index per element: that is less than moving the axis of all of x to the front and back.
     if behind := list(range(1, x.rank - axis)):
         places = c.op("Unsqueeze", places, c.constant(behind))
-    return c.op("ScatterElements", x.tensor, c.op("Expand", places, target), spread, axis=axis, reduction=reduction)
+    spread = c.op("Expand", places, c.op("Shape", rows))
+    return c.op("ScatterElements", x.tensor, spread, rows, axis=axis, reduction=reduction)
 
 
 @lowers(aten.scatter.src, aten.scatter_add.default)
@@ -265,37 +274,64 @@ def _scatter_value(c: Lowering, meta: Any, x: Value, dim: int, index: Value, val
     return c.op("ScatterElements", x.tensor, index.tensor, updates, axis=x.axis(dim))
 
 
+def _place(c: Lowering, place: Any, total: Any) -> Any:
+    """A bound of a slice counted from the front and within the axis, as a number or a tensor of rank 0."""
+    if isinstance(place, int) and isinstance(total, int):
+        return min(max(place + total if place < 0 else place, 0), total)
+    at, size = c.zero_rank(place), c.zero_rank(total)
+    if not isinstance(place, int) or place < 0:
+        zero = c.constant(0)
+        at = c.op("Where", c.op("Less", at, zero), c.op("Add", at, size), at)
+        at = c.op("Max", at, zero)
+    return c.op("Min", at, size)
+
+
+def _size_along(c: Lowering, x: Value, axis: int) -> Any:
+    """A size of `x`: a number, or a value of rank 0."""
+    size = x.shape[axis]
+    if isinstance(size, int):
+        return size
+    return Value(c.op("Squeeze", c.dim(x.tensor, axis), c.constant([0])), size)
+
+
+def _between(c: Lowering, x: Value, axis: int, first: int, last: int, rows: Tensor) -> Tensor:
+    """`rows` with what `x` has before and behind them along an axis."""
+    parts = [rows]
+    if first > 0:
+        parts.insert(0, c.op("Slice", x.tensor, c.constant([0]), c.constant([first]), c.constant([axis])))
+    if last < x.shape[axis]:
+        parts.append(c.op("Slice", x.tensor, c.constant([last]), c.constant([_END]), c.constant([axis])))
+    return c.op("Concat", *parts, axis=axis)
+
+
 @lowers(aten.slice_scatter.default)
 def _slice_scatter(
     c: Lowering, meta: Any, x: Value, source: Value, dim: int = 0, start: Any = None, end: Any = None, step: Any = 1
 ) -> Tensor:
     axis = x.axis(dim)
-    total = x.shape[axis]
-    if step != 1 or not all(v is None or isinstance(v, int) for v in (start, end)) or not isinstance(total, int):
-        raise refuse("slice_scatter with a step or bounds that vary")
-    start = min(max(0 if start is None else start + total if start < 0 else start, 0), total)
-    stop = start + source.shape[axis]
-    parts = [c.cast(source, x.dtype)]
-    if start > 0:
-        parts.insert(0, c.op("Slice", x.tensor, c.constant([0]), c.constant([start]), c.constant([axis])))
-    if stop < total:
-        parts.append(c.op("Slice", x.tensor, c.constant([stop]), c.constant([total]), c.constant([axis])))
-    return parts[0] if len(parts) == 1 else c.op("Concat", *parts, axis=axis)
+    rows = c.cast(source, x.dtype)
+    if step == 1 and is_same_size(x.shape[axis], source.shape[axis]):
+        return rows
+    first = _place(c, 0 if start is None else start, _size_along(c, x, axis))
+    count = source.shape[axis]
+    if isinstance(first, int) and isinstance(count, int) and isinstance(step, int):
+        if step == 1 and axis > 0 and count * _MUCH > x.shape[axis]:
+            return _between(c, x, axis, first, first + count, rows)
+        places = c.constant(np.arange(first, first + count * step, step))
+    else:
+        first = first if isinstance(first, Tensor) else c.constant(first)
+        by = c.zero_rank(step)
+        size = _size_along(c, source, axis)
+        last = c.op("Add", first, c.op("Mul", c.zero_rank(size), by))
+        places = c.op("Range", first, last, by)
+    return _put(c, x, axis, places, rows)
 
 
 @lowers(aten.select_scatter.default)
 def _select_scatter(c: Lowering, meta: Any, x: Value, source: Value, dim: int, index: Any) -> Tensor:
     axis = x.axis(dim)
-    if not isinstance(index, int) or not isinstance(x.shape[axis], int):
-        raise refuse("select_scatter at a place that varies")
-    index = index + x.shape[axis] if index < 0 else index
     row = c.op("Unsqueeze", c.cast(source, x.dtype), c.constant([axis]))
-    parts = [row]
-    if index > 0:
-        parts.insert(0, c.op("Slice", x.tensor, c.constant([0]), c.constant([index]), c.constant([axis])))
-    if index + 1 < x.shape[axis]:
-        parts.append(c.op("Slice", x.tensor, c.constant([index + 1]), c.constant([_END]), c.constant([axis])))
-    return parts[0] if len(parts) == 1 else c.op("Concat", *parts, axis=axis)
+    return _put(c, x, axis, c.sizes([index]), row)
 
 
 @lowers(aten.constant_pad_nd.default)

@@ -47,6 +47,7 @@ DeviceInfo make_info(const CpuOptions& options) {
   info.name = "cpu";
   info.description = "CPU, " + std::to_string(options.threads) + (options.threads == 1 ? " thread" : " threads");
   info.threads = options.threads;
+  info.can_scatter_in_place = true;
   info.can_run_inline = true;
   info.max_streams = std::min<uint32_t>(static_cast<uint32_t>(options.threads), kMaxStreams);
   info.wake_ns = kWakeNs;

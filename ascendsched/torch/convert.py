@@ -13,7 +13,15 @@ from ascendsched import plugins
 from ascendsched.errors import UnsupportedError
 from ascendsched.graph import Graph, Tensor
 from ascendsched.native import core as _core
-from ascendsched.torch import ops_create, ops_math, ops_nn, ops_reduce, ops_shape  # noqa: F401 - they register lowerings
+from ascendsched.torch import (  # noqa: F401 - they register lowerings
+    ops_create,
+    ops_index,
+    ops_math,
+    ops_nn,
+    ops_norm,
+    ops_reduce,
+    ops_shape,
+)
 from ascendsched.torch.lowering import Lowering, Value, dtype_name, is_same_size, refuse
 
 
@@ -89,8 +97,9 @@ def reasons(module: fx.GraphModule, device: str) -> dict[fx.Node, str]:
             continue
         try:
             env = {n: _stand_in(graph, n) for n in node.all_input_nodes}
-            _convert_node(module, lowering, node, env)
+            made = _convert_node(module, lowering, node, env)
             _check_types(node)
+            _check_used(node, made)
         except UnsupportedError as error:
             found[node] = str(error)
     plugins.load(device)
@@ -117,6 +126,15 @@ def _check_types(node: fx.Node) -> None:
             dtype_name(m.dtype)
         elif m is not None and not isinstance(m, (int, torch.SymInt)):
             raise refuse(f"{node.target} gives {type(m).__name__}")
+
+
+def _check_used(node: fx.Node, made: Any) -> None:
+    """Refuses a node of which a result is read that its lowering does not give."""
+    if not isinstance(made, tuple):
+        return
+    for user in node.users:
+        if user.target is operator.getitem and made[user.args[1]] is None:
+            raise refuse(f"{node.target} with result {user.args[1]}")
 
 
 def declare(graph: Graph, node: fx.Node) -> Tensor:

@@ -1,4 +1,4 @@
-"""Neural-network operators of ATen: convolution, pooling, normalisation, attention."""
+"""Neural-network operators of ATen: convolution, pooling, attention, grids."""
 
 from __future__ import annotations
 
@@ -26,61 +26,6 @@ def _log_softmax(c: Lowering, meta: Any, x: Value, dim: int, half_to_float: bool
     if x.rank == 0 or half_to_float:
         raise refuse("log_softmax of rank 0 or of half to float")
     return c.op("LogSoftmax", x.tensor, axis=x.axis(dim))
-
-
-@lowers(aten.native_layer_norm.default)
-def _layer_norm(
-    c: Lowering, meta: Any, x: Value, shape: Sequence[Any], weight: Value | None, bias: Value | None, eps: float
-) -> tuple[Tensor | None, ...]:
-    if not all(isinstance(s, int) for s in shape):
-        raise refuse("layer norm over a size that varies")
-    scale = weight.tensor if weight is not None else c.op("Expand", c.constant(1, x.dtype), c.sizes(shape))
-    shift = bias.tensor if bias is not None else None
-    made = c.op("LayerNormalization", x.tensor, scale, shift, axis=x.rank - len(shape), epsilon=float(eps))
-    return made, None, None
-
-
-@lowers(aten.native_group_norm.default)
-def _group_norm(
-    c: Lowering,
-    meta: Any,
-    x: Value,
-    weight: Value | None,
-    bias: Value | None,
-    n: Any,
-    channels: int,
-    size: Any,
-    groups: int,
-    eps: float,
-) -> tuple[Tensor | None, ...]:
-    rows = c.op("Reshape", x.tensor, c.constant([0, groups, -1]))
-    apart = c.op("Sub", rows, c.op("ReduceMean", rows, c.constant([-1]), keepdims=1))
-    variance = c.op("ReduceMean", c.op("Mul", apart, apart), c.constant([-1]), keepdims=1)
-    normal = c.op("Div", apart, c.op("Sqrt", c.op("Add", variance, c.constant(eps, x.dtype))))
-    made = c.op("Reshape", normal, c.shape_of(x))
-    to_channels = c.constant([channels] + [1] * (x.rank - 2))
-    for op, operand in (("Mul", weight), ("Add", bias)):
-        if operand is not None:
-            made = c.op(op, made, c.op("Reshape", operand.tensor, to_channels))
-    return made, None, None
-
-
-@lowers(aten._native_batch_norm_legit_no_training.default)
-def _batch_norm(
-    c: Lowering,
-    meta: Any,
-    x: Value,
-    weight: Value | None,
-    bias: Value | None,
-    mean: Value,
-    var: Value,
-    momentum: float,
-    eps: float,
-) -> tuple[Tensor | None, ...]:
-    if weight is None or bias is None:
-        raise refuse("batch norm without scale and bias")
-    operands = (x.tensor, weight.tensor, bias.tensor, mean.tensor, var.tensor)
-    return c.op("BatchNormalization", *operands, epsilon=float(eps)), None, None
 
 
 @lowers(aten.convolution.default)
@@ -131,7 +76,7 @@ def _pool_attributes(
     }
 
 
-@lowers(aten.max_pool2d_with_indices.default)
+@lowers(aten.max_pool2d_with_indices.default, aten.max_pool3d_with_indices.default)
 def _max_pool(
     c: Lowering,
     meta: Any,
@@ -147,7 +92,7 @@ def _max_pool(
     return c.op("MaxPool", x.tensor, **attributes, dilations=steps * (len(kernel) // len(steps))), None
 
 
-@lowers(aten.avg_pool2d.default)
+@lowers(aten.avg_pool2d.default, aten.avg_pool3d.default)
 def _avg_pool(
     c: Lowering,
     meta: Any,
@@ -217,3 +162,17 @@ def _attention(
     highest = c.op("ReduceMax", mask, c.constant([-1]), keepdims=1)
     is_blind = c.op("Equal", highest, c.constant(-math.inf, q.dtype))
     return c.op("Where", is_blind, c.constant(0, q.dtype), made), None
+
+
+@lowers(aten.grid_sampler_2d.default)
+def _grid_sampler(
+    c: Lowering, meta: Any, x: Value, grid: Value, interpolation: int, padding: int, align_corners: bool
+) -> Tensor:
+    return c.op(
+        "GridSample",
+        x.tensor,
+        grid.tensor,
+        mode=("linear", "nearest", "cubic")[interpolation],
+        padding_mode=("zeros", "border", "reflection")[padding],
+        align_corners=int(align_corners),
+    )

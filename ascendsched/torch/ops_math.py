@@ -170,7 +170,10 @@ def floor_divide(c: Lowering, a: Tensor, b: Tensor) -> Tensor:
     return c.op("Div", c.op("Sub", a, c.op("Mod", a, b)), b)
 
 
-@lowers(aten.div.Tensor, aten.div.Scalar, aten.div.Tensor_mode, aten.div.Scalar_mode, aten.floor_divide.default)
+@lowers(
+    aten.div.Tensor, aten.div.Scalar, aten.div.Tensor_mode, aten.div.Scalar_mode,
+    aten.true_divide.Tensor, aten.true_divide.Scalar,
+)  # fmt: skip
 def _div(c: Lowering, meta: Any, a: Any, b: Any, *, rounding_mode: str | None = None) -> Tensor:
     dtype = dtype_name(meta.dtype)
     left, right = c.cast(a, dtype), c.cast(b, dtype)
@@ -188,6 +191,11 @@ def _div(c: Lowering, meta: Any, a: Any, b: Any, *, rounding_mode: str | None = 
 
 def _truncate(c: Lowering, x: Tensor, dtype: str) -> Tensor:
     return c.op("Where", c.op("Less", x, c.constant(0, dtype)), c.op("Ceil", x), c.op("Floor", x))
+
+
+@lowers(aten.floor_divide.default, aten.floor_divide.Scalar)
+def _floor_divide(c: Lowering, meta: Any, a: Any, b: Any) -> Tensor:
+    return _div(c, meta, a, b, rounding_mode="floor")
 
 
 @lowers(aten.fmod.Tensor, aten.fmod.Scalar)

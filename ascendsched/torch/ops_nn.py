@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from ascendsched.graph import Tensor
-from ascendsched.torch.lowering import Lowering, Value, lowers, refuse
+from ascendsched.torch.lowering import Lowering, Value, is_same_size, lowers, refuse
 
 aten = torch.ops.aten
 
@@ -130,38 +130,45 @@ def _attention(
     attn_mask: Value | None = None,
     scale: float | None = None,
 ) -> tuple[Tensor | None, ...]:
-    if dropout_p or q.dtype not in {"float32", "float64"}:
-        raise refuse("attention with dropout or in half precision")
-    width = q.shape[-1]
-    if not isinstance(width, int) or not isinstance(v.shape[-1], int):
-        raise refuse("attention over a width that varies")
+    if dropout_p:
+        raise refuse("attention with dropout")
     heads, shared = q.shape[1], k.shape[1]
-    if not isinstance(heads, int) or not isinstance(shared, int):
-        raise refuse("attention with a number of heads that varies")
-    factor = 1 / math.sqrt(width) if scale is None else scale
-    queries = c.op("Mul", q.tensor, c.constant(factor, q.dtype))
+    width = q.shape[-1]
+    if not is_same_size(heads, shared) and not all(isinstance(s, int) for s in (heads, shared, width, v.shape[-1])):
+        raise refuse("attention with a number of heads or a width that varies, where heads share keys")
+    dtype = q.dtype if q.dtype == "float64" else "float32"  # as torch, which rounds once in the end
+    keys, values = c.cast(k, dtype), c.cast(v, dtype)
+    queries = c.op("Mul", c.cast(q, dtype), _attention_factor(c, q, dtype, scale))
     if heads != shared:  # query heads that share keys become further rows
         queries = c.op("Reshape", queries, c.constant([0, shared, -1, width]))
-    scores = c.op("MatMul", queries, c.op("Transpose", k.tensor, perm=[0, 1, 3, 2]))
+    scores = c.op("MatMul", queries, c.op("Transpose", keys, perm=[0, 1, 3, 2]))
     if heads != shared:
         scores = c.op("Reshape", scores, c.constant([0, heads, -1, 0]))
     if is_causal:
         shape = c.op("Concat", c.dim(q.tensor, 2), c.dim(k.tensor, 2), axis=0)
-        full = c.op("Expand", c.constant(-math.inf, q.dtype), shape)
+        full = c.op("Expand", c.constant(-math.inf, dtype), shape)
         scores = c.op("Add", scores, c.op("Trilu", full, c.constant(1), upper=1))
-    mask = None if attn_mask is None else c.cast(attn_mask, q.dtype)
+    mask = None if attn_mask is None else c.cast(attn_mask, dtype)
     weights = c.op("Softmax", scores if mask is None else c.op("Add", scores, mask), axis=-1)
     if heads != shared:
         weights = c.op("Reshape", weights, c.constant([0, shared, -1, 0]))
-    made = c.op("MatMul", weights, v.tensor)
+    made = c.op("MatMul", weights, values)
     if heads != shared:
         made = c.op("Reshape", made, c.constant([0, heads, -1, v.shape[-1]]))
-    if mask is None:
-        return made, None
-    # Rows that see nothing are zero in torch.
-    highest = c.op("ReduceMax", mask, c.constant([-1]), keepdims=1)
-    is_blind = c.op("Equal", highest, c.constant(-math.inf, q.dtype))
-    return c.op("Where", is_blind, c.constant(0, q.dtype), made), None
+    if mask is not None:  # rows that see nothing are zero in torch
+        highest = c.op("ReduceMax", mask, c.constant([-1]), keepdims=1)
+        is_blind = c.op("Equal", highest, c.constant(-math.inf, dtype))
+        made = c.op("Where", is_blind, c.constant(0, dtype), made)
+    return (made if q.dtype == dtype else c.cast_tensor(made, q.dtype)), None
+
+
+def _attention_factor(c: Lowering, q: Value, dtype: str, scale: float | None) -> Tensor:
+    width = q.shape[-1]
+    if scale is not None:
+        return c.constant(scale, dtype)
+    if isinstance(width, int):
+        return c.constant(1 / math.sqrt(width), dtype)
+    return c.op("Reciprocal", c.op("Sqrt", c.cast_tensor(c.dim(q.tensor, q.rank - 1), dtype)))
 
 
 @lowers(aten.grid_sampler_2d.default)

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from ascendsched.graph import Tensor
-from ascendsched.torch.lowering import Lowering, Value, lowers, refuse
+from ascendsched.torch.lowering import Lowering, Value, dtype_name, lowers, refuse
 
 aten = torch.ops.aten
 
@@ -50,15 +50,6 @@ def _group_norm(
     return made, None, None
 
 
-def _scaled(c: Lowering, x: Value, normal: Tensor, weight: Value | None, bias: Value | None) -> Tensor:
-    """Times and plus one value for each channel."""
-    to_channels = c.constant([-1] + [1] * (x.rank - 2))
-    for op, operand in (("Mul", weight), ("Add", bias)):
-        if operand is not None:
-            normal = c.op(op, normal, c.op("Reshape", operand.tensor, to_channels))
-    return normal
-
-
 @lowers(aten._native_batch_norm_legit_no_training.default)
 def _batch_norm(
     c: Lowering,
@@ -79,16 +70,42 @@ def _batch_norm(
     return c.op("BatchNormalization", *operands, epsilon=float(eps)), None, None
 
 
-def _normal_of_batch(c: Lowering, x: Value, eps: float) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """`x` normalised by channel; mean, variance and the factor, each with the rank of `x`."""
-    if x.rank < 2 or x.dtype not in {"float32", "float64"}:
-        raise refuse("batch norm of a batch in half precision")
-    axes = c.constant([0, *range(2, x.rank)])
-    mean = c.op("ReduceMean", x.tensor, axes, keepdims=1)
-    apart = c.op("Sub", x.tensor, mean)
-    variance = c.op("ReduceMean", c.op("Mul", apart, apart), axes, keepdims=1)
-    factor = c.op("Reciprocal", c.op("Sqrt", c.op("Add", variance, c.constant(eps, x.dtype))))
-    return c.op("Mul", apart, factor), mean, variance, factor
+class _Batch:
+    """A batch normalised by channel, in float32 where it is in half precision."""
+
+    def __init__(self, c: Lowering, x: Value, eps: float) -> None:
+        if x.rank < 2:
+            raise refuse("batch norm of rank 1")
+        self.dtype = x.dtype if x.dtype == "float64" else "float32"
+        self.rank = x.rank
+        wide = c.cast(x, self.dtype)
+        axes = c.constant([0, *range(2, x.rank)])
+        self.mean = c.op("ReduceMean", wide, axes, keepdims=1)
+        apart = c.op("Sub", wide, self.mean)
+        self.variance = c.op("ReduceMean", c.op("Mul", apart, apart), axes, keepdims=1)
+        root = c.op("Sqrt", c.op("Add", self.variance, c.constant(eps, self.dtype)))
+        self.factor = c.op("Reciprocal", root)
+        self.normal = c.op("Mul", apart, self.factor)
+
+    def scaled(self, c: Lowering, dtype: str, weight: Value | None, bias: Value | None) -> Tensor:
+        """Times and plus one value for each channel, as `dtype`."""
+        made = self.normal
+        to_channels = c.constant([-1] + [1] * (self.rank - 2))
+        for op, operand in (("Mul", weight), ("Add", bias)):
+            if operand is not None:
+                made = c.op(op, made, c.op("Reshape", c.cast(operand, self.dtype), to_channels))
+        return self.flat(c, made, dtype, is_whole=True)
+
+    def flat(self, c: Lowering, made: Tensor, dtype: str, is_whole: bool = False) -> Tensor:
+        """A value for each channel as a list of `dtype`."""
+        made = made if is_whole else c.op("Reshape", made, c.constant([-1]))
+        return made if dtype == self.dtype else c.cast_tensor(made, dtype)
+
+    def moved(self, c: Lowering, old: Value, new: Tensor, momentum: float, dtype: str) -> Tensor:
+        """A running statistic with a part of a new one."""
+        kept = c.op("Mul", c.cast(old, self.dtype), c.constant(1 - momentum, self.dtype))
+        added = c.op("Mul", self.flat(c, new, self.dtype), c.constant(momentum, self.dtype))
+        return self.flat(c, c.op("Add", kept, added), dtype, is_whole=True)
 
 
 @lowers(aten._native_batch_norm_legit.no_stats)
@@ -102,10 +119,10 @@ def _batch_norm_no_stats(
     momentum: float,
     eps: float,
 ) -> tuple[Tensor | None, ...]:
-    normal, mean, _, factor = _normal_of_batch(c, x, eps)
-    flat = c.constant([-1])
-    made = _scaled(c, x, normal, weight, bias)
-    return made, c.op("Reshape", mean, flat), c.op("Reshape", factor, flat)
+    batch = _Batch(c, x, eps)
+    types = [dtype_name(m.dtype) for m in meta]
+    made = batch.scaled(c, types[0], weight, bias)
+    return made, batch.flat(c, batch.mean, types[1]), batch.flat(c, batch.factor, types[2])
 
 
 @lowers(aten._native_batch_norm_legit_functional.default)
@@ -123,20 +140,18 @@ def _batch_norm_of_batch(
 ) -> tuple[Tensor | None, ...]:
     if not training:
         raise refuse("batch norm that changes nothing, in its functional form")
-    normal, batch_mean, variance, factor = _normal_of_batch(c, x, eps)
-    flat = c.constant([-1])
-    batch_mean, variance = c.op("Reshape", batch_mean, flat), c.op("Reshape", variance, flat)
-    counts = [c.dim(x.tensor, axis) for axis in range(x.rank) if axis != 1]
-    count = counts[0]
-    for size in counts[1:]:
-        count = c.op("Mul", count, size)
-    number = c.cast_tensor(count, x.dtype)
-    unbiased = c.op("Mul", variance, c.op("Div", number, c.op("Sub", number, c.constant(1, x.dtype))))
-
-    def moved(old: Value, new: Tensor) -> Tensor:
-        kept = c.op("Mul", old.tensor, c.constant(1 - momentum, x.dtype))
-        return c.op("Add", kept, c.op("Mul", new, c.constant(momentum, x.dtype)))
-
-    made = _scaled(c, x, normal, weight, bias)
-    saved = c.op("Reshape", factor, flat)
-    return made, batch_mean, saved, moved(mean, batch_mean), moved(var, unbiased)
+    batch = _Batch(c, x, eps)
+    types = [dtype_name(m.dtype) for m in meta]
+    count = c.constant([1])
+    for axis in [0, *range(2, x.rank)]:
+        count = c.op("Mul", count, c.dim(x.tensor, axis))
+    number = c.cast_tensor(count, batch.dtype)
+    less = c.op("Sub", number, c.constant(1, batch.dtype))
+    unbiased = c.op("Mul", batch.variance, c.op("Div", number, less))
+    return (
+        batch.scaled(c, types[0], weight, bias),
+        batch.flat(c, batch.mean, types[1]),
+        batch.flat(c, batch.factor, types[2]),
+        batch.moved(c, mean, batch.mean, momentum, types[3]),
+        batch.moved(c, var, unbiased, momentum, types[4]),
+    )

@@ -25,6 +25,11 @@ def _copy(c: Lowering, meta: Any, x: Value, *_: Any, **__: Any) -> Tensor:
     return c.cast(x, dtype_name(meta.dtype))
 
 
+@lowers(torch.ops.prims.convert_element_type.default)
+def _convert(c: Lowering, meta: Any, x: Value, dtype: Any) -> Tensor:
+    return c.cast(x, dtype_name(meta.dtype))
+
+
 @lowers(aten.copy.default)
 def _copy_into(c: Lowering, meta: Any, x: Value, source: Value, non_blocking: bool = False) -> Tensor:
     return _expand_to(c, c.cast(source, dtype_name(meta.dtype)), source.shape, x)

@@ -65,9 +65,10 @@ def measure_decoders(effort: Effort) -> Iterator[Table]:
     for width in WIDTHS[:1] if effort.is_quick else WIDTHS:
         for name, make in (("Llama", llama), ("GPT-2", gpt2)):
             for is_static in (False, True):
+                runs = _runs(torch, partial(make, transformers, width))
                 for batch, prompt in DECODES[:1] if effort.is_quick else DECODES:
                     subjects = []
-                    for label, (model, run) in _runs(torch, partial(make, transformers, width)).items():
+                    for label, (model, run) in runs.items():
                         d = Decoding(torch, transformers, model, run, (is_static, batch, prompt))
                         subjects.append(Subject(label, d.advance, STEPS, d.result, around=d.ready))
                     kind = "fixed" if is_static else "growing"

@@ -94,18 +94,20 @@ class _Batch:
         for op, operand in (("Mul", weight), ("Add", bias)):
             if operand is not None:
                 made = c.op(op, made, c.op("Reshape", c.cast(operand, self.dtype), to_channels))
-        return self.flat(c, made, dtype, is_whole=True)
+        return self._as_type(c, made, dtype)
 
-    def flat(self, c: Lowering, made: Tensor, dtype: str, is_whole: bool = False) -> Tensor:
+    def listed(self, c: Lowering, made: Tensor, dtype: str) -> Tensor:
         """A value for each channel as a list of `dtype`."""
-        made = made if is_whole else c.op("Reshape", made, c.constant([-1]))
-        return made if dtype == self.dtype else c.cast_tensor(made, dtype)
+        return self._as_type(c, c.op("Reshape", made, c.constant([-1])), dtype)
 
     def moved(self, c: Lowering, old: Value, new: Tensor, momentum: float, dtype: str) -> Tensor:
         """A running statistic with a part of a new one."""
         kept = c.op("Mul", c.cast(old, self.dtype), c.constant(1 - momentum, self.dtype))
-        added = c.op("Mul", self.flat(c, new, self.dtype), c.constant(momentum, self.dtype))
-        return self.flat(c, c.op("Add", kept, added), dtype, is_whole=True)
+        added = c.op("Mul", self.listed(c, new, self.dtype), c.constant(momentum, self.dtype))
+        return self._as_type(c, c.op("Add", kept, added), dtype)
+
+    def _as_type(self, c: Lowering, made: Tensor, dtype: str) -> Tensor:
+        return made if dtype == self.dtype else c.cast_tensor(made, dtype)
 
 
 @lowers(aten._native_batch_norm_legit.no_stats)
@@ -122,7 +124,7 @@ def _batch_norm_no_stats(
     batch = _Batch(c, x, eps)
     types = [dtype_name(m.dtype) for m in meta]
     made = batch.scaled(c, types[0], weight, bias)
-    return made, batch.flat(c, batch.mean, types[1]), batch.flat(c, batch.factor, types[2])
+    return made, batch.listed(c, batch.mean, types[1]), batch.listed(c, batch.factor, types[2])
 
 
 @lowers(aten._native_batch_norm_legit_functional.default)
@@ -150,8 +152,8 @@ def _batch_norm_of_batch(
     unbiased = c.op("Mul", batch.variance, c.op("Div", number, less))
     return (
         batch.scaled(c, types[0], weight, bias),
-        batch.flat(c, batch.mean, types[1]),
-        batch.flat(c, batch.factor, types[2]),
+        batch.listed(c, batch.mean, types[1]),
+        batch.listed(c, batch.factor, types[2]),
         batch.moved(c, mean, batch.mean, momentum, types[3]),
         batch.moved(c, var, unbiased, momentum, types[4]),
     )

@@ -62,8 +62,15 @@ class Executable:
 
 class TensorCall:
     _boxed_call: bool
+    @property
+    def updates_in_place(self) -> int: ...
     def __init__(
-        self, executable: Executable, exchange_api: Any, inputs: list[int], outputs: list[tuple[int, bool, list[int]]]
+        self,
+        executable: Executable,
+        exchange_api: Any,
+        inputs: list[int],
+        outputs: list[tuple[int, bool, list[int]]],
+        updates: list[tuple[int, int]],
     ) -> None: ...
     def __call__(self, args: list[Any]) -> list[Any]: ...
 

@@ -1,9 +1,10 @@
 """How fast are torch models through ``torch.compile`` with our back end, and what does a call of ours cost?
 
-Decoders of Hugging Face with random weights generate token by token, one request, with a cache that grows and with one
-of fixed capacity; beside eager torch, ``aot_eager`` and ``inductor``, turn by turn on one thread. The time of dynamo's
-guards and of Hugging Face's own Python is in every row. The last table compares one tiny model with a back end that
-returns constants: what is more than that is ours, kernels included.
+Decoders of Hugging Face of several widths generate token by token, with a cache that grows and with one of fixed
+capacity; an encoder and a ResNet-18 take batches of several sizes. Beside eager torch, ``aot_eager`` and ``inductor``,
+turn by turn on one thread, random weights. The time of dynamo's guards and of Hugging Face's own Python is in every
+row. The last tables are ours over the others for all cases, and one tiny model beside a back end that returns
+constants: what is more than that is ours, kernels included. Compiling takes most of the half hour; ``--only`` chooses.
 """
 
 from __future__ import annotations
@@ -12,79 +13,127 @@ import logging
 import sys
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from functools import partial
 from importlib.util import find_spec
 from typing import Any
 
 from command import main
-from harness import Array, Effort, Subject, Table, compare
+from harness import Effort, Figures, Subject, Table, compare
+from torch_models import STEPS, Decoding, bert, gpt2, llama, resnet18
 
-VOCABULARY, CAPACITY, STEPS, WARM = 128, 256, 8, 8
+WIDTHS = (64, 128, 256, 768)
+DECODES = ((1, 8), (1, 200), (4, 8))  # batch, prompt
+TEXTS = ((1, 8), (1, 128), (4, 32), (4, 128))  # batch, length
+IMAGES = ((1, 64), (1, 224), (4, 64), (4, 224))  # batch, side
+OURS = "ascendsched"
 
-
-class Decoding:
-    """One request of a model: a sample is some tokens after a prompt."""
-
-    def __init__(self, torch: Any, transformers: Any, model: Any, run: Any, is_static: bool) -> None:
-        self._torch, self._transformers = torch, transformers
-        self._model, self._run, self._is_static = model, run, is_static
-        self._cache: Any = None
-        self._position = 0
-        self._ids = torch.arange(VOCABULARY)[None]
-
-    def _feed(self, count: int) -> Any:
-        torch, position = self._torch, self._position
-        extra = {"cache_position": torch.arange(position, position + count)} if self._is_static else {}
-        ids = self._ids[:, position % 64 : position % 64 + count]
-        self._position += count
-        with torch.no_grad():
-            return self._run(ids, past_key_values=self._cache, use_cache=True, **extra).logits[:, -1]
-
-    def start(self) -> None:
-        """Begins again: a prompt, and the tokens until shapes vary as they will."""
-        config = self._model.config
-        if self._is_static:
-            self._cache = self._transformers.StaticCache(config=config, max_cache_len=CAPACITY)
-        else:
-            self._cache = self._transformers.DynamicCache(config=config)
-        self._position = 0
-        self._feed(5)
-        for _ in range(WARM):
-            self._feed(1)
-
-    def advance(self) -> None:
-        """The tokens of a sample."""
-        for _ in range(STEPS):
-            self._feed(1)
-
-    def result(self) -> Array:
-        """The logits of one sample."""
-        self.start()
-        logits: Array = self._torch.cat([self._feed(1) for _ in range(STEPS)]).numpy()
-        return logits
-
-    @contextmanager
-    def started(self) -> Iterator[None]:
-        """Around a sample."""
-        self.start()
-        yield
+Runs = dict[str, tuple[Any, Any]]  # by back end: the model, and what runs it
 
 
-def _models(transformers: Any, is_quick: bool) -> dict[str, Callable[[], Any]]:
-    width, layers = (64, 2) if is_quick else (128, 4)
+def _prepare() -> tuple[Any, Any]:
+    import torch
+    import transformers
 
-    def llama() -> Any:
-        sizes = {"hidden_size": width, "intermediate_size": 2 * width, "num_hidden_layers": layers}
-        heads = {"num_attention_heads": 4, "num_key_value_heads": 2}
-        config = transformers.LlamaConfig(vocab_size=VOCABULARY, **sizes, **heads)
-        return transformers.LlamaForCausalLM(config).eval()
+    logging.getLogger("transformers").setLevel(logging.ERROR)
+    warnings.simplefilter("ignore")
+    torch.set_num_threads(1)
+    torch.manual_seed(0)
+    # torch counts the graphs of all back ends together, since they compile the same code.
+    torch._dynamo.config.recompile_limit = 256
+    return torch, transformers
 
-    def gpt2() -> Any:
-        ends = {"bos_token_id": 0, "eos_token_id": 0}
-        config = transformers.GPT2Config(vocab_size=VOCABULARY, n_embd=width, n_layer=layers, n_head=4, **ends)
-        return transformers.GPT2LMHeadModel(config).eval()
 
-    return {"Llama": llama, "GPT-2": gpt2}
+def _runs(torch: Any, make: Callable[[], Any]) -> Runs:
+    """Equal models, one for each back end."""
+    from ascendsched.torch import backend
+
+    torch._dynamo.reset()
+    model = make()
+    runs: Runs = {"eager": (model, model)}
+    for label, chosen in ((OURS, backend), ("aot_eager", "aot_eager"), ("inductor", "inductor")):
+        own = make()
+        own.load_state_dict(model.state_dict())
+        options = {"options": {"threads": 1}} if label == OURS else {}
+        runs[label] = own, torch.compile(own, backend=chosen, **options)
+    return runs
+
+
+def measure_decoders(effort: Effort) -> Iterator[Table]:
+    """A table per decoder, width, kind of cache, batch and prompt."""
+    torch, transformers = _prepare()
+    tables = []
+    for width in WIDTHS[:1] if effort.is_quick else WIDTHS:
+        for name, make in (("Llama", llama), ("GPT-2", gpt2)):
+            for is_static in (False, True):
+                runs = _runs(torch, partial(make, transformers, width))
+                for batch, prompt in DECODES[:1] if effort.is_quick else DECODES:
+                    subjects = []
+                    for label, (model, run) in runs.items():
+                        d = Decoding(torch, transformers, model, run, (is_static, batch, prompt))
+                        subjects.append(Subject(label, d.advance, STEPS, d.result, around=d.ready))
+                    kind = "fixed" if is_static else "growing"
+                    title = f"{name} {width}, {kind} cache, {batch} x {prompt}"
+                    reference = subjects[0].result()  # type: ignore[misc]
+                    tables.append(compare(title, "step", subjects, reference, effort, calls=1, rate="steps/s"))
+                    yield tables[-1]
+    yield _ratios("decoders", tables)
+
+
+def _measure_batches(
+    torch: Any, title: str, make: Callable[[], Any], feeds: dict[str, Any], first: Callable[[Any], Any], effort: Effort
+) -> Iterator[Table]:
+    runs = _runs(torch, make)
+    for name, feed in feeds.items():
+
+        def call(run: Any, feed: Any = feed) -> Any:
+            with torch.no_grad():
+                return first(run(*feed)).numpy()
+
+        subjects = [Subject(label, partial(call, run)) for label, (_, run) in runs.items()]
+        yield compare(f"{title}, {name}", "call", subjects, call(runs["eager"][1]), effort)
+
+
+def measure_encoders(effort: Effort) -> Iterator[Table]:
+    """A table per width, batch and length of a BERT whose last text is half padding."""
+    torch, transformers = _prepare()
+    tables = []
+    for width in WIDTHS[:1] if effort.is_quick else WIDTHS:
+        feeds = {}
+        for batch, length in TEXTS[:2] if effort.is_quick else TEXTS:
+            mask = torch.ones(batch, length, dtype=torch.long)
+            mask[-1, length // 2 :] = 0
+            feeds[f"{batch} x {length}"] = (torch.randint(0, 128, (batch, length)), mask)
+        make = partial(bert, transformers, width)
+        for table in _measure_batches(torch, f"BERT {width}", make, feeds, lambda found: found[0], effort):
+            tables.append(table)
+            yield table
+    yield _ratios("encoders", tables)
+
+
+def measure_resnet(effort: Effort) -> Iterator[Table]:
+    """A table per batch and size of images."""
+    torch, _ = _prepare()
+    shapes = IMAGES[:1] if effort.is_quick else IMAGES
+    feeds = {f"{batch} x {side}": (torch.randn(batch, 3, side, side),) for batch, side in shapes}
+    make = partial(resnet18, torch)
+    tables = list(_measure_batches(torch, "ResNet-18", make, feeds, lambda found: found, effort))
+    yield from tables
+    yield _ratios("ResNet-18", tables)
+
+
+def _ratios(title: str, tables: list[Table]) -> Table:
+    """Times of the others over ours: medians, and in parentheses the least times."""
+    figures = Figures(f"{title}: times as fast as", "", [])
+    figures.headings = ("eager", "aot_eager", "inductor", "step or call, us")
+    for table in tables:
+        ours = table.subject(OURS)
+        row: list[Any] = []
+        for label in figures.headings[:3]:
+            other = table.subject(label)
+            least = min(other.times_us) / min(ours.times_us)
+            row.append(f"{other.median_us / ours.median_us:.2f} ({least:.2f})")
+        figures.rows.append((table.title, [*row, ours.median_us]))
+    return figures
 
 
 def _constant(module: Any, example_inputs: Any) -> Any:
@@ -104,16 +153,19 @@ def _constant(module: Any, example_inputs: Any) -> Any:
     return run
 
 
-def _measure_calls(torch: Any, effort: Effort) -> Table:
+def measure_call(effort: Effort) -> Iterator[Table]:
+    """One tiny model beside a back end that returns constants."""
+    torch, _ = _prepare()
     from torch._dynamo.backends.common import aot_autograd
 
     from ascendsched.torch import backend
 
+    torch._dynamo.reset()
     layers = [torch.nn.Linear(8, 8), torch.nn.ReLU()] * 2
     model = torch.nn.Sequential(*layers)
     x = torch.ones(1, 8)
     subjects = []
-    for label, chosen in (("ascendsched", backend), ("constants", aot_autograd(fw_compiler=_constant))):
+    for label, chosen in ((OURS, backend), ("constants", aot_autograd(fw_compiler=_constant))):
         run = torch.compile(model, backend=chosen)
 
         def call(run: Any = run) -> Any:
@@ -124,41 +176,27 @@ def _measure_calls(torch: Any, effort: Effort) -> Table:
         checked = want if label == "constants" else (lambda call=call: call().numpy())
         subjects.append(Subject(label, call, result=checked))
     subjects[1].call()
-    return compare("one call of a tiny model", "call", subjects, model(x).detach().numpy(), effort)
+    table = compare("one call of a tiny model", "call", subjects, model(x).detach().numpy(), effort)
+    table.notes.append(f"ours over constants: {subjects[0].median_us - subjects[1].median_us:.2f} us of the medians")
+    yield table
+
+
+PARTS = {
+    "decoders": measure_decoders,
+    "encoders": measure_encoders,
+    "resnet": measure_resnet,
+    "call": measure_call,
+}
 
 
 def measure(effort: Effort) -> Iterator[Table]:
-    """One table per decoder and kind of cache, and one for the call itself; none without torch and transformers."""
+    """All tables; none without torch and transformers."""
     if not (find_spec("torch") and find_spec("transformers")):
         print("torch or transformers is not installed: nothing to measure")
         return
-    import torch
-    import transformers
-
-    from ascendsched.torch import backend
-
-    logging.getLogger("transformers").setLevel(logging.ERROR)
-    warnings.simplefilter("ignore")
-    torch.set_num_threads(1)
-    torch.manual_seed(0)
-    backends: dict[str, Any] = {"ascendsched": backend, "aot_eager": "aot_eager", "inductor": "inductor"}
-    for name, make in _models(transformers, effort.is_quick).items():
-        for is_static in (False, True):
-            torch._dynamo.reset()
-            model = make()
-            subjects = []
-            for label in ("eager", *backends):
-                own = make()
-                own.load_state_dict(model.state_dict())
-                options = {"options": {"threads": 1}} if label == "ascendsched" else {}
-                run = own if label == "eager" else torch.compile(own, backend=backends[label], **options)
-                decoding = Decoding(torch, transformers, own, run, is_static)
-                subjects.append(Subject(label, decoding.advance, STEPS, decoding.result, around=decoding.started))
-            reference = Decoding(torch, transformers, model, model, is_static).result()
-            kind = "fixed cache" if is_static else "growing cache"
-            yield compare(f"{name}, {kind}", "token", subjects, reference, effort, calls=1, rate="tokens/s")
-    yield _measure_calls(torch, effort)
+    for part in PARTS.values():
+        yield from part(effort)
 
 
 if __name__ == "__main__":
-    sys.exit(main(__doc__, {"torch": measure}))
+    sys.exit(main(__doc__, PARTS, selects=True))

@@ -18,14 +18,16 @@ _VIEWS = frozenset({
 })  # fmt: skip
 
 
-def shared_views(module: fx.GraphModule) -> set[fx.Node]:
+def shared_views(module: fx.GraphModule, updates: int) -> set[fx.Node]:
     """The view operators through which two results share memory; torch has to make them of one result of ours.
 
-    Results that are views of arguments are not among them: AOTAutograd makes those itself.
+    Results that are views of arguments are not among them: AOTAutograd makes those itself. Nor are the last `updates`
+    results, which are copied to arguments.
     """
     (results,) = next(node for node in module.graph.nodes if node.op == "output").args
     ways: dict[fx.Node, list[list[fx.Node]]] = defaultdict(list)
-    for result in results if isinstance(results, (tuple, list)) else (results,):
+    results = results if isinstance(results, (tuple, list)) else (results,)
+    for result in results[: len(results) - updates]:
         if isinstance(result, fx.Node):
             base, way = _base(result)
             ways[base].append(way)

@@ -63,7 +63,11 @@ def backend(
         return compile_module(graph, settings)
 
     wrap = aot_autograd(
-        fw_compiler=compiler, bw_compiler=compiler, inference_compiler=compiler, decompositions=_decompositions()
+        fw_compiler=compiler,
+        bw_compiler=compiler,
+        inference_compiler=compiler,
+        decompositions=_decompositions(),
+        keep_inference_input_mutations=True,
     )
     return wrap(module, example_inputs)
 

@@ -13,7 +13,15 @@ from ascendsched import plugins
 from ascendsched.errors import UnsupportedError
 from ascendsched.graph import Graph, Tensor
 from ascendsched.native import core as _core
-from ascendsched.torch import ops_create, ops_math, ops_nn, ops_reduce, ops_shape  # noqa: F401 - they register lowerings
+from ascendsched.torch import (  # noqa: F401 - they register lowerings
+    ops_create,
+    ops_index,
+    ops_math,
+    ops_nn,
+    ops_norm,
+    ops_reduce,
+    ops_shape,
+)
 from ascendsched.torch.lowering import Lowering, Value, dtype_name, is_same_size, refuse
 
 
@@ -45,8 +53,8 @@ class Converted:
     outputs: list[Output]
 
 
-def convert(module: fx.GraphModule, name: str) -> Converted:
-    """Converts a whole FX graph.
+def convert(module: fx.GraphModule, name: str, updates: int = 0) -> Converted:
+    """Converts a whole FX graph; its last `updates` results are for arguments, hence in the order of their axes.
 
     Raises
     ------
@@ -74,7 +82,7 @@ def convert(module: fx.GraphModule, name: str) -> Converted:
     for node in module.graph.nodes:
         if node.op in {"call_function", "get_attr"}:
             env[node] = _convert_node(module, lowering, node, env)
-    outputs = _convert_outputs(graph, lowering, module, env)
+    outputs = _convert_outputs(graph, lowering, module, env, updates)
     return Converted(graph, bound, outputs)
 
 
@@ -89,8 +97,9 @@ def reasons(module: fx.GraphModule, device: str) -> dict[fx.Node, str]:
             continue
         try:
             env = {n: _stand_in(graph, n) for n in node.all_input_nodes}
-            _convert_node(module, lowering, node, env)
+            made = _convert_node(module, lowering, node, env)
             _check_types(node)
+            _check_used(node, made)
         except UnsupportedError as error:
             found[node] = str(error)
     plugins.load(device)
@@ -117,6 +126,15 @@ def _check_types(node: fx.Node) -> None:
             dtype_name(m.dtype)
         elif m is not None and not isinstance(m, (int, torch.SymInt)):
             raise refuse(f"{node.target} gives {type(m).__name__}")
+
+
+def _check_used(node: fx.Node, made: Any) -> None:
+    """Refuses a node of which a result is read that its lowering does not give."""
+    if not isinstance(made, tuple):
+        return
+    for user in node.users:
+        if user.target is operator.getitem and made[user.args[1]] is None:
+            raise refuse(f"{node.target} with result {user.args[1]}")
 
 
 def declare(graph: Graph, node: fx.Node) -> Tensor:
@@ -187,17 +205,20 @@ def _attribute(module: fx.GraphModule, path: str) -> Any:
     return found
 
 
-def _convert_outputs(graph: Graph, lowering: Lowering, module: fx.GraphModule, env: dict[fx.Node, Any]) -> list[Output]:
+def _convert_outputs(
+    graph: Graph, lowering: Lowering, module: fx.GraphModule, env: dict[fx.Node, Any], updates: int
+) -> list[Output]:
     (results,) = next(node for node in module.graph.nodes if node.op == "output").args
     lowering._node = "output"
     outputs: list[Output] = []
     count = 0
-    for result in results if isinstance(results, (tuple, list)) else (results,):
+    results = results if isinstance(results, (tuple, list)) else (results,)
+    for i, result in enumerate(results):
         if result is None:
             outputs.append(Output(-1))
             continue
         value = env[result] if isinstance(result, fx.Node) else Value(lowering.constant(result), result)
-        order = _order(value.meta)
+        order = _order(value.meta) if i < len(results) - updates else None
         tensor = value.tensor if order is None else lowering.op("Transpose", value.tensor, perm=list(order))
         graph.output(tensor, f"result_{count}")
         outputs.append(Output(count, not isinstance(value.meta, torch.Tensor), order))

@@ -33,10 +33,12 @@ def stats() -> dict[str, Any]:
     -------
     dict
         ``graphs``: FX graphs that torch handed over; ``subgraphs``: what was compiled of them; ``nodes`` and
-        ``fallback_nodes``: nodes that we run and that torch runs; ``fallbacks``: number of nodes by reason.
+        ``fallback_nodes``: nodes that we run and that torch runs; ``fallbacks``: number of nodes by reason;
+        ``updates``: results that go to arguments; ``updates_in_place``: those of them that are computed where the
+        argument lies, without a copy.
     """
     with _lock:
-        names = ("graphs", "subgraphs", "nodes", "fallback_nodes")
+        names = ("graphs", "subgraphs", "nodes", "fallback_nodes", "updates", "updates_in_place")
         return {name: _counts[name] for name in names} | {"fallbacks": dict(_fallbacks.most_common())}
 
 

@@ -34,6 +34,11 @@ def _zeros(c: Lowering, meta: Any, size: Sequence[Any], **_: Any) -> Tensor:
     return _full_of(c, meta, 0, size)
 
 
+@lowers(aten.empty_permuted.default)
+def _empty_permuted(c: Lowering, meta: Any, size: Sequence[Any], layout: Sequence[int], **_: Any) -> Tensor:
+    return _full_of(c, meta, 0, size)
+
+
 @lowers(aten.ones.default)
 def _ones(c: Lowering, meta: Any, size: Sequence[Any], **_: Any) -> Tensor:
     return _full_of(c, meta, 1, size)

@@ -64,6 +64,43 @@ def _log2(c: Lowering, meta: Any, x: Value) -> Tensor:
     return c.op("Mul", c.op("Log", c.cast(x, dtype)), c.constant(1 / math.log(2), dtype))
 
 
+@lowers(aten.log10.default)
+def _log10(c: Lowering, meta: Any, x: Value) -> Tensor:
+    dtype = dtype_name(meta.dtype)
+    return c.op("Mul", c.op("Log", c.cast(x, dtype)), c.constant(1 / math.log(10), dtype))
+
+
+@lowers(aten.exp2.default)
+def _exp2(c: Lowering, meta: Any, x: Value) -> Tensor:
+    dtype = dtype_name(meta.dtype)
+    return c.op("Pow", c.constant(2, dtype), c.cast(x, dtype))
+
+
+@lowers(aten.log1p.default)
+def _log1p(c: Lowering, meta: Any, x: Value) -> Tensor:
+    """Exact near zero: the error of ``u = 1 + x`` is divided out (Kahan)."""
+    dtype = dtype_name(meta.dtype)
+    value, one = c.cast(x, dtype), c.constant(1, dtype)
+    u = c.op("Add", value, one)
+    made = c.op("Mul", value, c.op("Div", c.op("Log", u), c.op("Sub", u, one)))
+    is_same = c.op("Or", c.op("Equal", u, one), c.op("Equal", u, c.constant(math.inf, dtype)))
+    return c.op("Where", is_same, value, made)
+
+
+@lowers(aten.expm1.default)
+def _expm1(c: Lowering, meta: Any, x: Value) -> Tensor:
+    """``tanh(x / 2) * (exp(x) + 1)``, exact near zero."""
+    dtype = dtype_name(meta.dtype)
+    value = c.cast(x, dtype)
+    half = c.op("Tanh", c.op("Mul", value, c.constant(0.5, dtype)))
+    return c.op("Mul", half, c.op("Add", c.op("Exp", value), c.constant(1, dtype)))
+
+
+@lowers(aten.trunc.default)
+def _trunc(c: Lowering, meta: Any, x: Value) -> Tensor:
+    return x.tensor if x.dtype not in _FLOATS else _truncate(c, x.tensor, x.dtype)
+
+
 @lowers(aten.gelu.default)
 def _gelu(c: Lowering, meta: Any, x: Value, *, approximate: str = "none") -> Tensor:
     return c.op("Gelu", x.tensor, approximate=approximate)
@@ -76,9 +113,11 @@ def _leaky_relu(c: Lowering, meta: Any, x: Value, slope: float = 0.01) -> Tensor
 
 @lowers(aten.elu.default)
 def _elu(c: Lowering, meta: Any, x: Value, alpha: float = 1.0, scale: float = 1.0, input_scale: float = 1.0) -> Tensor:
-    if scale != 1 or input_scale != 1:
-        raise refuse("elu with scales")
-    return c.op("Elu", x.tensor, alpha=float(alpha))
+    below = x.tensor if input_scale == 1 else c.op("Mul", x.tensor, c.constant(input_scale, x.dtype))
+    made = c.op("Elu", below, alpha=float(alpha))
+    if input_scale != 1:
+        made = c.op("Where", c.op("Greater", x.tensor, c.constant(0, x.dtype)), x.tensor, made)
+    return made if scale == 1 else c.op("Mul", made, c.constant(scale, x.dtype))
 
 
 @lowers(aten.hardsigmoid.default)
@@ -131,7 +170,10 @@ def floor_divide(c: Lowering, a: Tensor, b: Tensor) -> Tensor:
     return c.op("Div", c.op("Sub", a, c.op("Mod", a, b)), b)
 
 
-@lowers(aten.div.Tensor, aten.div.Scalar, aten.div.Tensor_mode, aten.div.Scalar_mode, aten.floor_divide.default)
+@lowers(
+    aten.div.Tensor, aten.div.Scalar, aten.div.Tensor_mode, aten.div.Scalar_mode,
+    aten.true_divide.Tensor, aten.true_divide.Scalar,
+)  # fmt: skip
 def _div(c: Lowering, meta: Any, a: Any, b: Any, *, rounding_mode: str | None = None) -> Tensor:
     dtype = dtype_name(meta.dtype)
     left, right = c.cast(a, dtype), c.cast(b, dtype)
@@ -141,18 +183,38 @@ def _div(c: Lowering, meta: Any, a: Any, b: Any, *, rounding_mode: str | None = 
             return quotient
         if rounding_mode == "floor":
             return c.op("Floor", quotient)
-        raise refuse("division with truncation")
+        return _truncate(c, quotient, dtype)
     if rounding_mode == "floor":
         return floor_divide(c, left, right)
     return c.op("Div", left, right)
 
 
+def _truncate(c: Lowering, x: Tensor, dtype: str) -> Tensor:
+    return c.op("Where", c.op("Less", x, c.constant(0, dtype)), c.op("Ceil", x), c.op("Floor", x))
+
+
+@lowers(aten.floor_divide.default, aten.floor_divide.Scalar)
+def _floor_divide(c: Lowering, meta: Any, a: Any, b: Any) -> Tensor:
+    return _div(c, meta, a, b, rounding_mode="floor")
+
+
+@lowers(aten.fmod.Tensor, aten.fmod.Scalar)
+def _fmod(c: Lowering, meta: Any, a: Any, b: Any) -> Tensor:
+    dtype = dtype_name(meta.dtype)
+    return c.op("Mod", c.cast(a, dtype), c.cast(b, dtype), fmod=1)
+
+
 @lowers(aten.remainder.Tensor, aten.remainder.Scalar)
 def _remainder(c: Lowering, meta: Any, a: Any, b: Any) -> Tensor:
     dtype = dtype_name(meta.dtype)
-    if dtype in _FLOATS:
-        raise refuse("remainder of floats")
-    return c.op("Mod", c.cast(a, dtype), c.cast(b, dtype))
+    left, right = c.cast(a, dtype), c.cast(b, dtype)
+    if dtype not in _FLOATS:
+        return c.op("Mod", left, right)
+    zero = c.constant(0, dtype)
+    rest = c.op("Mod", left, right, fmod=1)  # of the sign of the left
+    differs = c.op("Xor", c.op("Less", rest, zero), c.op("Less", right, zero))
+    is_moved = c.op("And", differs, c.op("Not", c.op("Equal", rest, zero)))
+    return c.op("Where", is_moved, c.op("Add", rest, right), rest)
 
 
 @lowers(aten.pow.Tensor_Scalar, aten.pow.Tensor_Tensor, aten.pow.Scalar)

@@ -1,4 +1,4 @@
-"""Neural-network operators of ATen: convolution, pooling, normalisation, attention."""
+"""Neural-network operators of ATen: convolution, pooling, attention, grids."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from ascendsched.graph import Tensor
-from ascendsched.torch.lowering import Lowering, Value, lowers, refuse
+from ascendsched.torch.lowering import Lowering, Value, is_same_size, lowers, refuse
 
 aten = torch.ops.aten
 
@@ -26,61 +26,6 @@ def _log_softmax(c: Lowering, meta: Any, x: Value, dim: int, half_to_float: bool
     if x.rank == 0 or half_to_float:
         raise refuse("log_softmax of rank 0 or of half to float")
     return c.op("LogSoftmax", x.tensor, axis=x.axis(dim))
-
-
-@lowers(aten.native_layer_norm.default)
-def _layer_norm(
-    c: Lowering, meta: Any, x: Value, shape: Sequence[Any], weight: Value | None, bias: Value | None, eps: float
-) -> tuple[Tensor | None, ...]:
-    if not all(isinstance(s, int) for s in shape):
-        raise refuse("layer norm over a size that varies")
-    scale = weight.tensor if weight is not None else c.op("Expand", c.constant(1, x.dtype), c.sizes(shape))
-    shift = bias.tensor if bias is not None else None
-    made = c.op("LayerNormalization", x.tensor, scale, shift, axis=x.rank - len(shape), epsilon=float(eps))
-    return made, None, None
-
-
-@lowers(aten.native_group_norm.default)
-def _group_norm(
-    c: Lowering,
-    meta: Any,
-    x: Value,
-    weight: Value | None,
-    bias: Value | None,
-    n: Any,
-    channels: int,
-    size: Any,
-    groups: int,
-    eps: float,
-) -> tuple[Tensor | None, ...]:
-    rows = c.op("Reshape", x.tensor, c.constant([0, groups, -1]))
-    apart = c.op("Sub", rows, c.op("ReduceMean", rows, c.constant([-1]), keepdims=1))
-    variance = c.op("ReduceMean", c.op("Mul", apart, apart), c.constant([-1]), keepdims=1)
-    normal = c.op("Div", apart, c.op("Sqrt", c.op("Add", variance, c.constant(eps, x.dtype))))
-    made = c.op("Reshape", normal, c.shape_of(x))
-    to_channels = c.constant([channels] + [1] * (x.rank - 2))
-    for op, operand in (("Mul", weight), ("Add", bias)):
-        if operand is not None:
-            made = c.op(op, made, c.op("Reshape", operand.tensor, to_channels))
-    return made, None, None
-
-
-@lowers(aten._native_batch_norm_legit_no_training.default)
-def _batch_norm(
-    c: Lowering,
-    meta: Any,
-    x: Value,
-    weight: Value | None,
-    bias: Value | None,
-    mean: Value,
-    var: Value,
-    momentum: float,
-    eps: float,
-) -> tuple[Tensor | None, ...]:
-    if weight is None or bias is None:
-        raise refuse("batch norm without scale and bias")
-    operands = (x.tensor, weight.tensor, bias.tensor, mean.tensor, var.tensor)
-    return c.op("BatchNormalization", *operands, epsilon=float(eps)), None, None
 
 
 @lowers(aten.convolution.default)
@@ -131,7 +76,7 @@ def _pool_attributes(
     }
 
 
-@lowers(aten.max_pool2d_with_indices.default)
+@lowers(aten.max_pool2d_with_indices.default, aten.max_pool3d_with_indices.default)
 def _max_pool(
     c: Lowering,
     meta: Any,
@@ -147,7 +92,7 @@ def _max_pool(
     return c.op("MaxPool", x.tensor, **attributes, dilations=steps * (len(kernel) // len(steps))), None
 
 
-@lowers(aten.avg_pool2d.default)
+@lowers(aten.avg_pool2d.default, aten.avg_pool3d.default)
 def _avg_pool(
     c: Lowering,
     meta: Any,
@@ -185,35 +130,56 @@ def _attention(
     attn_mask: Value | None = None,
     scale: float | None = None,
 ) -> tuple[Tensor | None, ...]:
-    if dropout_p or q.dtype not in {"float32", "float64"}:
-        raise refuse("attention with dropout or in half precision")
-    width = q.shape[-1]
-    if not isinstance(width, int) or not isinstance(v.shape[-1], int):
-        raise refuse("attention over a width that varies")
+    if dropout_p:
+        raise refuse("attention with dropout")
     heads, shared = q.shape[1], k.shape[1]
-    if not isinstance(heads, int) or not isinstance(shared, int):
-        raise refuse("attention with a number of heads that varies")
-    factor = 1 / math.sqrt(width) if scale is None else scale
-    queries = c.op("Mul", q.tensor, c.constant(factor, q.dtype))
+    width = q.shape[-1]
+    if not is_same_size(heads, shared) and not all(isinstance(s, int) for s in (heads, shared, width, v.shape[-1])):
+        raise refuse("attention with a number of heads or a width that varies, where heads share keys")
+    dtype = q.dtype if q.dtype == "float64" else "float32"  # as torch, which rounds once in the end
+    keys, values = c.cast(k, dtype), c.cast(v, dtype)
+    queries = c.op("Mul", c.cast(q, dtype), _attention_factor(c, q, dtype, scale))
     if heads != shared:  # query heads that share keys become further rows
         queries = c.op("Reshape", queries, c.constant([0, shared, -1, width]))
-    scores = c.op("MatMul", queries, c.op("Transpose", k.tensor, perm=[0, 1, 3, 2]))
+    scores = c.op("MatMul", queries, c.op("Transpose", keys, perm=[0, 1, 3, 2]))
     if heads != shared:
         scores = c.op("Reshape", scores, c.constant([0, heads, -1, 0]))
     if is_causal:
         shape = c.op("Concat", c.dim(q.tensor, 2), c.dim(k.tensor, 2), axis=0)
-        full = c.op("Expand", c.constant(-math.inf, q.dtype), shape)
+        full = c.op("Expand", c.constant(-math.inf, dtype), shape)
         scores = c.op("Add", scores, c.op("Trilu", full, c.constant(1), upper=1))
-    mask = None if attn_mask is None else c.cast(attn_mask, q.dtype)
+    mask = None if attn_mask is None else c.cast(attn_mask, dtype)
     weights = c.op("Softmax", scores if mask is None else c.op("Add", scores, mask), axis=-1)
     if heads != shared:
         weights = c.op("Reshape", weights, c.constant([0, shared, -1, 0]))
-    made = c.op("MatMul", weights, v.tensor)
+    made = c.op("MatMul", weights, values)
     if heads != shared:
         made = c.op("Reshape", made, c.constant([0, heads, -1, v.shape[-1]]))
-    if mask is None:
-        return made, None
-    # Rows that see nothing are zero in torch.
-    highest = c.op("ReduceMax", mask, c.constant([-1]), keepdims=1)
-    is_blind = c.op("Equal", highest, c.constant(-math.inf, q.dtype))
-    return c.op("Where", is_blind, c.constant(0, q.dtype), made), None
+    if mask is not None:  # rows that see nothing are zero in torch
+        highest = c.op("ReduceMax", mask, c.constant([-1]), keepdims=1)
+        is_blind = c.op("Equal", highest, c.constant(-math.inf, dtype))
+        made = c.op("Where", is_blind, c.constant(0, dtype), made)
+    return (made if q.dtype == dtype else c.cast_tensor(made, q.dtype)), None
+
+
+def _attention_factor(c: Lowering, q: Value, dtype: str, scale: float | None) -> Tensor:
+    width = q.shape[-1]
+    if scale is not None:
+        return c.constant(scale, dtype)
+    if isinstance(width, int):
+        return c.constant(1 / math.sqrt(width), dtype)
+    return c.op("Reciprocal", c.op("Sqrt", c.cast_tensor(c.dim(q.tensor, q.rank - 1), dtype)))
+
+
+@lowers(aten.grid_sampler_2d.default)
+def _grid_sampler(
+    c: Lowering, meta: Any, x: Value, grid: Value, interpolation: int, padding: int, align_corners: bool
+) -> Tensor:
+    return c.op(
+        "GridSample",
+        x.tensor,
+        grid.tensor,
+        mode=("linear", "nearest", "cubic")[interpolation],
+        padding_mode=("zeros", "border", "reflection")[padding],
+        align_corners=int(align_corners),
+    )

@@ -1,4 +1,4 @@
-"""Views, data movement, indexing and tensor creation of ATen."""
+"""Views and data movement of ATen."""
 
 from __future__ import annotations
 
@@ -22,6 +22,11 @@ _END = np.iinfo(np.int64).max
 def _copy(c: Lowering, meta: Any, x: Value, *_: Any, **__: Any) -> Tensor:
     if meta.device.type != "cpu":
         raise refuse(f"device {meta.device}")
+    return c.cast(x, dtype_name(meta.dtype))
+
+
+@lowers(torch.ops.prims.convert_element_type.default)
+def _convert(c: Lowering, meta: Any, x: Value, dtype: Any) -> Tensor:
     return c.cast(x, dtype_name(meta.dtype))
 
 
@@ -178,126 +183,6 @@ def _flip(c: Lowering, meta: Any, x: Value, dims: Sequence[int]) -> Tensor:
     return c.op("Slice", x.tensor, c.constant([-1] * n), ends, c.constant(axes), c.constant([-1] * n))
 
 
-@lowers(aten.gather.default)
-def _gather(c: Lowering, meta: Any, x: Value, dim: int, index: Value, *, sparse_grad: bool = False) -> Tensor:
-    if x.rank == 0 or index.rank != x.rank:
-        raise refuse("gather of rank 0")
-    return c.op("GatherElements", x.tensor, index.tensor, axis=x.axis(dim))
-
-
-@lowers(aten.index_select.default)
-def _index_select(c: Lowering, meta: Any, x: Value, dim: int, index: Value) -> Tensor:
-    if x.rank == 0 or index.rank != 1:
-        raise refuse("index_select of rank 0")
-    return c.op("Gather", x.tensor, index.tensor, axis=x.axis(dim))
-
-
-@lowers(aten.embedding.default)
-def _embedding(c: Lowering, meta: Any, weight: Value, indices: Value, *_: Any) -> Tensor:
-    return c.op("Gather", weight.tensor, indices.tensor, axis=0)
-
-
-def _indices(c: Lowering, x: Value, indices: Sequence[Value | None]) -> tuple[list[int], Tensor | None, list[Value]]:
-    """Axes that are indexed, their indices as the last axis of one tensor (None for a single one), and as given."""
-    axes = [i for i, index in enumerate(indices) if index is not None]
-    given = [index for index in indices if index is not None]
-    if any(index.dtype not in {"int64", "int32"} for index in given):
-        raise refuse("indexing by masks, whose result has a shape that depends on data")
-    if len(axes) == 1:
-        return axes, None, given
-    if axes != list(range(axes[0], axes[0] + len(axes))) or axes[0] != 0:
-        raise refuse("indexing of axes that are not the leading ones")
-    rank = max(index.rank for index in given)
-    shape = given[0].tensor
-    for index in given[1:]:  # broadcast by adding zeros
-        shape = c.op("Add", shape, c.op("Mul", index.tensor, c.constant(0, index.dtype)))
-    whole = c.op("Shape", shape)
-    parts = [c.op("Unsqueeze", c.op("Expand", c.cast(i, "int64"), whole), c.constant([rank])) for i in given]
-    return axes, c.op("Concat", *parts, axis=rank), given
-
-
-@lowers(aten.index.Tensor)
-def _index(c: Lowering, meta: Any, x: Value, indices: Sequence[Value | None]) -> Tensor:
-    axes, together, given = _indices(c, x, indices)
-    if together is None:
-        return c.op("Gather", x.tensor, given[0].tensor, axis=axes[0])
-    return c.op("GatherND", x.tensor, together)
-
-
-@lowers(aten.index_put.default)
-def _index_put(
-    c: Lowering, meta: Any, x: Value, indices: Sequence[Value | None], values: Value, accumulate: bool = False
-) -> Tensor:
-    axes, together, given = _indices(c, x, indices)
-    reduction = "add" if accumulate else "none"
-    if together is not None:
-        rank = max(index.rank for index in given)
-        target = c.op("Concat", c.op("Shape", together, end=rank), c.op("Shape", x.tensor, start=len(axes)), axis=0)
-        spread = c.op("Expand", c.cast(values, x.dtype), target)
-        return c.op("ScatterND", x.tensor, together, spread, reduction=reduction)
-    axis, index = axes[0], given[0]
-    if index.rank != 1:
-        raise refuse("index_put of one axis by indices of rank other than 1")
-    before = c.op("Shape", x.tensor, start=0, end=axis) if axis else None
-    after = c.op("Shape", x.tensor, start=axis + 1) if axis + 1 < x.rank else None
-    parts = [part for part in (before, c.op("Shape", index.tensor), after) if part is not None]
-    target = parts[0] if len(parts) == 1 else c.op("Concat", *parts, axis=0)
-    spread = c.op("Expand", c.cast(values, x.dtype), target)
-    places = c.cast(index, "int64")
-    if axis == 0:
-        return c.op("ScatterND", x.tensor, c.op("Unsqueeze", places, c.constant([1])), spread, reduction=reduction)
-    # One index per element: that is less than moving the axis of all of x to the front and back.
-    if behind := list(range(1, x.rank - axis)):
-        places = c.op("Unsqueeze", places, c.constant(behind))
-    return c.op("ScatterElements", x.tensor, c.op("Expand", places, target), spread, axis=axis, reduction=reduction)
-
-
-@lowers(aten.scatter.src, aten.scatter_add.default)
-def _scatter(c: Lowering, meta: Any, x: Value, dim: int, index: Value, src: Value) -> Tensor:
-    raise refuse("scatter with a source that may be larger than its indices")
-
-
-@lowers(aten.scatter.value)
-def _scatter_value(c: Lowering, meta: Any, x: Value, dim: int, index: Value, value: Any) -> Tensor:
-    if x.rank == 0 or index.rank != x.rank:
-        raise refuse("scatter of rank 0")
-    updates = c.op("Expand", c.constant(value, x.dtype), c.shape_of(index))
-    return c.op("ScatterElements", x.tensor, index.tensor, updates, axis=x.axis(dim))
-
-
-@lowers(aten.slice_scatter.default)
-def _slice_scatter(
-    c: Lowering, meta: Any, x: Value, source: Value, dim: int = 0, start: Any = None, end: Any = None, step: Any = 1
-) -> Tensor:
-    axis = x.axis(dim)
-    total = x.shape[axis]
-    if step != 1 or not all(v is None or isinstance(v, int) for v in (start, end)) or not isinstance(total, int):
-        raise refuse("slice_scatter with a step or bounds that vary")
-    start = min(max(0 if start is None else start + total if start < 0 else start, 0), total)
-    stop = start + source.shape[axis]
-    parts = [c.cast(source, x.dtype)]
-    if start > 0:
-        parts.insert(0, c.op("Slice", x.tensor, c.constant([0]), c.constant([start]), c.constant([axis])))
-    if stop < total:
-        parts.append(c.op("Slice", x.tensor, c.constant([stop]), c.constant([total]), c.constant([axis])))
-    return parts[0] if len(parts) == 1 else c.op("Concat", *parts, axis=axis)
-
-
-@lowers(aten.select_scatter.default)
-def _select_scatter(c: Lowering, meta: Any, x: Value, source: Value, dim: int, index: Any) -> Tensor:
-    axis = x.axis(dim)
-    if not isinstance(index, int) or not isinstance(x.shape[axis], int):
-        raise refuse("select_scatter at a place that varies")
-    index = index + x.shape[axis] if index < 0 else index
-    row = c.op("Unsqueeze", c.cast(source, x.dtype), c.constant([axis]))
-    parts = [row]
-    if index > 0:
-        parts.insert(0, c.op("Slice", x.tensor, c.constant([0]), c.constant([index]), c.constant([axis])))
-    if index + 1 < x.shape[axis]:
-        parts.append(c.op("Slice", x.tensor, c.constant([index + 1]), c.constant([_END]), c.constant([axis])))
-    return parts[0] if len(parts) == 1 else c.op("Concat", *parts, axis=axis)
-
-
 @lowers(aten.constant_pad_nd.default)
 def _pad(c: Lowering, meta: Any, x: Value, pad: Sequence[Any], value: Any = 0) -> Tensor:
     count = len(pad) // 2
@@ -314,13 +199,3 @@ def _tril(c: Lowering, meta: Any, x: Value, diagonal: Any = 0) -> Tensor:
 @lowers(aten.triu.default)
 def _triu(c: Lowering, meta: Any, x: Value, diagonal: Any = 0) -> Tensor:
     return c.op("Trilu", x.tensor, c.zero_rank(diagonal), upper=1)
-
-
-@lowers(aten.topk.default)
-def _topk(
-    c: Lowering, meta: Any, x: Value, k: Any, dim: int = -1, largest: bool = True, sorted: bool = True
-) -> tuple[Tensor, ...]:
-    if x.rank == 0:
-        raise refuse("topk of rank 0")
-    pair = c.op("TopK", x.tensor, c.sizes([k]), outputs=2, axis=x.axis(dim), largest=int(largest), sorted=int(sorted))
-    return tuple(pair)

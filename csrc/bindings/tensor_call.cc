@@ -2,55 +2,20 @@
 #include <algorithm>
 #include <memory>
 
-#include "bindings/exchange.h"
 #include "bindings/executable.h"
 #include "bindings/module.h"
+#include "bindings/tensor_data.h"
+#include "plan/updates.h"
 
 namespace asc {
 namespace {
 
+using dlpack::address_of;
+using dlpack::dtype_of;
+using dlpack::is_contiguous;
 using dlpack::ManagedTensor;
 using dlpack::TensorData;
-
-struct Type {
-  DType dtype;
-  dlpack::Type type;
-};
-constexpr Type kTypes[] = {
-    {DType::kFloat32, {dlpack::kFloat, 32, 1}}, {DType::kFloat64, {dlpack::kFloat, 64, 1}},
-    {DType::kFloat16, {dlpack::kFloat, 16, 1}}, {DType::kBFloat16, {dlpack::kBFloat, 16, 1}},
-    {DType::kInt8, {dlpack::kInt, 8, 1}},       {DType::kUInt8, {dlpack::kUInt, 8, 1}},
-    {DType::kInt16, {dlpack::kInt, 16, 1}},     {DType::kUInt16, {dlpack::kUInt, 16, 1}},
-    {DType::kInt32, {dlpack::kInt, 32, 1}},     {DType::kUInt32, {dlpack::kUInt, 32, 1}},
-    {DType::kInt64, {dlpack::kInt, 64, 1}},     {DType::kUInt64, {dlpack::kUInt, 64, 1}},
-    {DType::kBool, {dlpack::kBool, 8, 1}},
-};
-
-DType dtype_of(const dlpack::Type& t) {
-  for (const Type& known : kTypes)
-    if (t.code == known.type.code && t.bits == known.type.bits && t.lanes == 1) return known.dtype;
-  return DType::kUndefined;
-}
-
-dlpack::Type type_of(DType dtype) {
-  for (const Type& known : kTypes)
-    if (known.dtype == dtype) return known.type;
-  throw UnsupportedError(std::string("[torch] results of type ") + name_of(dtype) + " have no form in DLPack");
-}
-
-bool is_contiguous(const TensorData& t) {
-  if (!t.strides) return true;
-  int64_t expected = 1;
-  for (int i = t.ndim - 1; i >= 0; --i) {
-    if (t.shape[i] != 1 && t.strides[i] != expected) {
-      for (int k = 0; k < t.ndim; ++k)
-        if (t.shape[k] == 0) return true;
-      return false;
-    }
-    expected *= t.shape[i];
-  }
-  return true;
-}
+using dlpack::type_of;
 
 // Ours, with the shape and strides that its DLPack form points to.
 struct Exported {
@@ -65,6 +30,16 @@ struct Output {
   std::vector<int> order;  // our axis i is torch's axis order[i]; empty: as they are
 };
 
+// A result that goes to an argument instead of the caller.
+struct Update {
+  int argument;
+  int index;      // among the results
+  int input;      // that the argument is; -1: none
+  bool is_above;  // the run may write it where the argument lies
+};
+
+constexpr size_t kLongCopyBytes = size_t{1} << 16;  // worth releasing the GIL
+
 bool is_permutation(std::vector<int> order) {
   std::sort(order.begin(), order.end());
   for (size_t i = 0; i < order.size(); ++i)
@@ -74,7 +49,8 @@ bool is_permutation(std::vector<int> order) {
 
 class TensorCall {
  public:
-  TensorCall(py::object owner, const py::capsule& api, std::vector<int> inputs, const py::list& outputs)
+  TensorCall(py::object owner, const py::capsule& api, std::vector<int> inputs, const py::list& outputs,
+             const std::vector<std::pair<int, int>>& updates)
       : owner_(std::move(owner)), exe_(&owner_.cast<const PyExecutable&>()), inputs_(std::move(inputs)) {
     api_ = api.get_pointer<const dlpack::ExchangeApi>();
     if (api.name() == nullptr || std::string(api.name()) != dlpack::kCapsule || api_->version.major != 1 ||
@@ -88,24 +64,48 @@ class TensorCall {
     bool fits = inputs_.size() == plan.inputs.size();
     for (const Output& o : outputs_)
       fits = fits && o.index < static_cast<int>(plan.outputs.size()) && is_permutation(o.order);
+    for (const auto& [argument, index] : updates)
+      fits = fits && argument >= 0 && index >= 0 && index < static_cast<int>(plan.outputs.size());
     if (!fits) throw GraphError("[torch] arguments do not fit the graph's inputs and outputs");
+    for (const auto& [argument, index] : updates) add_update(argument, index);
+  }
+
+  // How many updates a run writes where the argument lies, if that is contiguous.
+  int64_t updates_in_place() const {
+    return std::count_if(updates_.begin(), updates_.end(), [](const Update& u) { return u.is_above; });
   }
 
   py::object run(const py::list& args) const {
     Arguments given;
     read(args, given);
-    py::object results = repeat(given);
-    if (!results) results = start(given);
+    read_targets(args, given);
+    Results results;
+    if (!repeat(given, results)) start(given, results);
+    write_targets(given, results);
+    py::object list = results_of(results);
     if (PyList_SetSlice(args.ptr(), 0, PY_SSIZE_T_MAX, nullptr) != 0) throw py::error_already_set();
-    return results;
+    return list;
   }
 
  private:
   struct Arguments {
     std::vector<TensorView> views;
     std::vector<py::object> held;
-    std::vector<int64_t> sizes;  // reserved: views point into it
+    std::vector<int64_t> sizes;       // reserved: views point into it
+    std::vector<TensorData> targets;  // of updates; their shapes and strides are the tensors'
   };
+  struct Results {
+    std::vector<TensorView> views;
+    std::vector<std::shared_ptr<const Buffer>> buffers;  // null where an argument's memory was written
+  };
+
+  void add_update(int argument, int index) {
+    int input = static_cast<int>(inputs_.size()) - 1;
+    while (input >= 0 && inputs_[input] != argument) --input;
+    const bool is_above =
+        input >= 0 && exe_->core->device_info().can_scatter_in_place && may_lie_over(exe_->core->plan(), index, input);
+    updates_.push_back({argument, index, input, is_above});
+  }
 
   void read(const py::list& args, Arguments& given) const {
     const std::vector<ValueId>& inputs = exe_->core->plan().inputs;
@@ -128,16 +128,62 @@ class TensorCall {
     }
   }
 
+  void read_targets(const py::list& args, Arguments& given) const {
+    const Plan& plan = exe_->core->plan();
+    given.targets.resize(updates_.size());
+    for (size_t i = 0; i < updates_.size(); ++i) {
+      if (static_cast<size_t>(updates_[i].argument) >= args.size())
+        throw GraphError("[torch] got " + std::to_string(args.size()) + " arguments, expected more than " +
+                         std::to_string(updates_[i].argument));
+      const PlanValue& value = plan.values[plan.outputs[updates_[i].index]];
+      const TensorData& t = given.targets[i];
+      look_at(value, args[updates_[i].argument], given.targets[i]);
+      if (dtype_of(t.dtype) != value.type.dtype || t.ndim > kMaxRank)
+        throw GraphError("[torch] '" + value.name + "' is " + name_of(value.type.dtype) + ", its argument " +
+                         name_of(dtype_of(t.dtype)) + " of rank " + std::to_string(t.ndim));
+    }
+  }
+
+  // The address of result `index`, and its shape, where it may be written over an argument as that is; else null.
+  void* place_above(const Arguments& given, size_t index, Shape& shape) const {
+    for (size_t i = 0; i < updates_.size(); ++i) {
+      const Update& u = updates_[i];
+      if (!u.is_above || u.index != static_cast<int>(index)) continue;
+      if (given.views[u.input].data != address_of(given.targets[i])) return nullptr;  // the run reads a copy
+      shape = given.views[u.input].shape;
+      return given.views[u.input].data;
+    }
+    return nullptr;
+  }
+
+  void write_targets(const Arguments& given, const Results& results) const {
+    for (size_t i = 0; i < updates_.size(); ++i) {
+      const TensorView& from = results.views[updates_[i].index];
+      const TensorData& to = given.targets[i];
+      if (from.shape.rank() != to.ndim || !std::equal(to.shape, to.shape + to.ndim, from.shape.begin()))
+        throw GraphError("[torch] argument " + std::to_string(updates_[i].argument) + " would become " +
+                         from.shape.text() + ", another shape than it has");
+      if (from.data == address_of(to)) continue;
+      const size_t size = size_of(from.dtype);
+      if (static_cast<size_t>(from.shape.num_elements()) * size < kLongCopyBytes) {
+        dlpack::copy_into(to, from.data, size);
+      } else {
+        py::gil_scoped_release unlocked;
+        dlpack::copy_into(to, from.data, size);
+      }
+    }
+  }
+
   // `arg` becomes a copy where it cannot be read in place.
   TensorView borrow(const PlanValue& value, py::object& arg) const {
     TensorData t;
     look_at(value, arg, t);
-    TensorView v{dtype_of(t.dtype), {}, static_cast<char*>(t.data) + t.byte_offset};
+    TensorView v{dtype_of(t.dtype), {}, address_of(t)};
     const bool is_aligned = reinterpret_cast<uintptr_t>(v.data) % size_of(value.type.dtype) == 0;
     if (v.dtype == value.type.dtype && (!is_contiguous(t) || !is_aligned)) {
       arg = arg.attr("detach")().attr("clone")(py::arg("memory_format") = contiguous_format());
       look_at(value, arg, t);
-      v.data = static_cast<char*>(t.data) + t.byte_offset;
+      v.data = address_of(t);
     }
     if (v.dtype != value.type.dtype || t.ndim > kMaxRank)
       throw GraphError("[torch] argument '" + value.name + "': expected " + name_of(value.type.dtype) + ", got " +
@@ -168,58 +214,67 @@ class TensorCall {
     return format;
   }
 
-  // A null object where a run has to be started.
-  py::object repeat(const Arguments& given) const {
+  // False where a run has to be started.
+  bool repeat(const Arguments& given, Results& results) const {
     const Repeat::Signature& s = exe_->last.signature;
-    if (s.id == 0 || s.inputs.size() != given.views.size()) return {};
+    if (s.id == 0 || s.inputs.size() != given.views.size()) return false;
     for (size_t i = 0; i < s.inputs.size(); ++i)
-      if (given.views[i].shape != s.inputs[i].shape) return {};
+      if (given.views[i].shape != s.inputs[i].shape) return false;
     std::vector<void*> inputs, outputs;
     inputs.reserve(given.views.size());
     for (const TensorView& v : given.views) inputs.push_back(v.data);
-    std::vector<TensorView> views = s.outputs;  // of its own: another thread may change the signature
-    std::vector<std::shared_ptr<const Buffer>> buffers;
-    buffers.reserve(views.size());
-    outputs.reserve(views.size());
-    for (TensorView& v : views) {
-      buffers.push_back(std::make_shared<const Buffer>(static_cast<size_t>(v.shape.num_elements()) * size_of(v.dtype)));
-      outputs.push_back(v.data = buffers.back()->data());
+    results.views = s.outputs;  // of its own: another thread may change the signature
+    results.buffers.resize(s.outputs.size());
+    outputs.reserve(s.outputs.size());
+    for (size_t i = 0; i < results.views.size(); ++i) {
+      TensorView& v = results.views[i];
+      Shape shape;
+      v.data = place_above(given, i, shape);
+      if (!v.data) {
+        const auto bytes = static_cast<size_t>(v.shape.num_elements()) * size_of(v.dtype);
+        results.buffers[i] = std::make_shared<const Buffer>(bytes);
+        v.data = results.buffers[i]->data();
+      }
+      outputs.push_back(v.data);
     }
-    if (!repeat_addresses(*exe_, inputs.data(), outputs.data())) return {};
-    return results_of(views, buffers);
+    return repeat_addresses(*exe_, inputs.data(), outputs.data());
   }
 
-  py::object start(const Arguments& given) const {
+  void start(const Arguments& given, Results& results) const {
+    std::vector<TensorView> bound;
+    if (!updates_.empty()) bound.resize(exe_->core->plan().outputs.size());
+    for (size_t i = 0; i < bound.size(); ++i)
+      if (void* data = place_above(given, i, bound[i].shape)) {
+        bound[i].data = data;
+        bound[i].dtype = exe_->core->plan().values[exe_->core->plan().outputs[i]].type.dtype;
+      }
     std::shared_ptr<Run> run;
     try {
       py::gil_scoped_release unlocked;
-      run = exe_->core->start(given.views, {}, false);
+      run = exe_->core->start(given.views, bound, false);
       run->wait(-1);
     } catch (const DeviceError&) {
       if (run) keep_if_lost(*run, given.held);
       throw;
     }
     if (exe_->core->update_signature(exe_->last.signature)) exe_->last.ticks = 0;
-    std::vector<TensorView> views;
-    std::vector<std::shared_ptr<const Buffer>> buffers;
+    results = {};
     for (const Run::Result& r : run->results()) {
-      views.push_back(r.view);
-      buffers.push_back(r.fresh);
+      results.views.push_back(r.view);
+      results.buffers.push_back(r.fresh);
     }
-    return results_of(views, buffers);
   }
 
-  py::object results_of(const std::vector<TensorView>& views,
-                        const std::vector<std::shared_ptr<const Buffer>>& buffers) const {
+  py::object results_of(const Results& results) const {
     py::list list(outputs_.size());
     for (size_t i = 0; i < outputs_.size(); ++i) {
       const Output& o = outputs_[i];
       if (o.index < 0)
         list[i] = py::none();
       else if (o.is_size)
-        list[i] = py::int_(*static_cast<const int64_t*>(views[o.index].data));
+        list[i] = py::int_(*static_cast<const int64_t*>(results.views[o.index].data));
       else
-        list[i] = exported(views[o.index], buffers[o.index], o.order);
+        list[i] = exported(results.views[o.index], results.buffers[o.index], o.order);
     }
     return std::move(list);
   }
@@ -251,6 +306,7 @@ class TensorCall {
   const dlpack::ExchangeApi* api_;
   std::vector<int> inputs_;
   std::vector<Output> outputs_;
+  std::vector<Update> updates_;
   mutable PyTypeObject* known_types_[2] = {};  // tensors and parameters; their module keeps them for the process
 };
 
@@ -258,9 +314,11 @@ class TensorCall {
 
 void bind_tensor_call(py::module_& m) {
   py::class_<TensorCall>(m, "TensorCall", py::dynamic_attr())
-      .def(py::init<py::object, const py::capsule&, std::vector<int>, const py::list&>(), py::arg("executable"),
-           py::arg("exchange_api"), py::arg("inputs"), py::arg("outputs"))
-      .def("__call__", &TensorCall::run, py::arg("args"));
+      .def(py::init<py::object, const py::capsule&, std::vector<int>, const py::list&,
+                    const std::vector<std::pair<int, int>>&>(),
+           py::arg("executable"), py::arg("exchange_api"), py::arg("inputs"), py::arg("outputs"), py::arg("updates"))
+      .def("__call__", &TensorCall::run, py::arg("args"))
+      .def_property_readonly("updates_in_place", &TensorCall::updates_in_place);
 }
 
 }  // namespace asc

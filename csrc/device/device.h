@@ -18,13 +18,14 @@ class KernelRegistry;  // kernel/kernel.h
 struct DeviceOptions;
 
 struct DeviceInfo {
-  std::string name;                  // "cpu", "null", "timed", "sim"
-  std::string description;           // one line for `ascendsched info`
-  int threads = 1;                   // intra-op threads
-  bool computes = true;              // false: results are not meaningful (null, timed)
-  bool is_virtual = false;           // profiles are in virtual time, counted by the device: see Recorder::is_virtual
-  bool has_fused_kernels = true;     // for the nodes that fusion makes
-  bool wants_channels_last = false;  // convolutions are faster on channels-last tensors
+  std::string name;                   // "cpu", "null", "timed", "sim"
+  std::string description;            // one line for `ascendsched info`
+  int threads = 1;                    // intra-op threads
+  bool computes = true;               // false: results are not meaningful (null, timed)
+  bool is_virtual = false;            // profiles are in virtual time, counted by the device: see Recorder::is_virtual
+  bool has_fused_kernels = true;      // for the nodes that fusion makes
+  bool can_scatter_in_place = false;  // ScatterElements and ScatterND: the result may lie over the data
+  bool wants_channels_last = false;   // convolutions are faster on channels-last tensors
   bool can_run_inline = false;
   uint32_t max_streams = 1;       // that one executable may use side by side
   int64_t task_ns = 0;            // what every task takes; 0: it depends on the task

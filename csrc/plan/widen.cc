@@ -27,6 +27,12 @@ class Widener {
   explicit Widener(LevelBuilder& b) : b_(b) {}
 
   void add(Node n) {
+    if (n.op == "Identity") {  // a name for what is there in both forms: converts nothing
+      const ValueId from = n.inputs[0], to = n.outputs[0];
+      add_node(b_, std::move(n));
+      if (wide_of(from) != kNoValue) set_wide(to, wide_of(from));
+      return;
+    }
     if (!can_widen(n)) {
       if (n.op == "Cast") note_constant(n);
       if (n.attributes.get_int(kReadsBFloat16, 0) != 0 && n.inputs.size() > 1) note_product(n.inputs[1], n.outputs[0]);

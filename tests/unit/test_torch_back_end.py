@@ -130,6 +130,14 @@ def test_whole_numbers_are_arguments() -> None:
         same(run(x, n), function(x, n))
 
 
+def test_numbers_that_vary_are_arguments() -> None:
+    """torch compiles such a function, gives up with an exception that must pass, and enters the back end again."""
+    run = compiled(lambda x, factor: (x * factor).sum() + factor, dynamic=True)
+    x = torch.randn(5, 3)
+    for factor in (0.5, 1.5, -2.0):
+        same(run(x, factor), (x * factor).sum() + factor)
+
+
 def test_bfloat16_goes_in_and_out() -> None:
     x = torch.randn(4, 4, dtype=torch.bfloat16)
     got = compiled(lambda a: a * 2)(x)

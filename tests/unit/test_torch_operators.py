@@ -38,6 +38,14 @@ def _set_columns(a: Any, i: Any) -> Any:
     return changed
 
 
+def _set_inner(a: Any, i: Any) -> tuple[Any, ...]:
+    together, apart, added = a.clone(), a.clone(), a.clone()
+    together[:, i[:3], i[:3]] = torch.ones(9)
+    apart[:, i[:3], :, i[:3]] = torch.arange(9.0)
+    added.index_put_((torch.arange(2)[:, None], i), torch.tensor(1.0), accumulate=True)
+    return together, apart, added
+
+
 CASES: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "arithmetic": (lambda a, b: (a + b, a - b, a * b, a / b, 2 - a, a + 1, 3 / (b + 9)), (A, B)),
     "scaled addition": (lambda a, b: (torch.add(a, b, alpha=2), torch.sub(a, b, alpha=0.5)), (A, B)),
@@ -120,6 +128,79 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
             F.max_pool2d(x, 2, ceil_mode=True),
         ),
         (IMAGE,),
+    ),
+    "functions near zero": (
+        lambda a: (a.log1p(), a.expm1(), (a * 1e-6).log1p(), (a * 1e-6).expm1(), F.softplus(a), F.logsigmoid(a)),
+        (A.abs(),),
+    ),
+    "ends of functions": (
+        lambda a: (a.log1p(), a.expm1(), a.exp2()),
+        (torch.tensor([-torch.inf, -1.0, -0.0, 60.0, torch.inf, torch.nan]),),
+    ),
+    "logarithms and powers": (lambda a: (a.log10(), a.exp2(), a.log2()), (A.abs() + 0.1,)),
+    "remainders": (
+        lambda a, i: (a % 1.5, a % -1.5, a.fmod(1.5), a.trunc(), i % -4, i.fmod(4), a.frac()),
+        (A * 5, WHOLE),
+    ),
+    "division with rounding": (
+        lambda a, i: (
+            torch.div(a, 0.7, rounding_mode="trunc"),
+            torch.div(a, 0.7, rounding_mode="floor"),
+            i // -4,
+            torch.div(i, 4, rounding_mode="trunc"),
+        ),
+        (A * 5, WHOLE),
+    ),
+    "more activations": (lambda a: (F.selu(a), F.celu(a, 0.7), F.mish(a), F.glu(a), F.hardswish(a)), (A,)),
+    "indexing of inner axes": (
+        lambda a, i: (a[:, i[:, None], i], a[:, :, i, i], a[:, i, :, i], a[:, i[:, None], i[None]] * 2),
+        (IMAGE, ROWS),
+    ),
+    "index_put of inner axes": (_set_inner, (IMAGE, ROWS)),
+    "masks": (
+        lambda a, m: (a.index_put((m,), torch.tensor(2.0)), a.index_put((m[:, 0],), torch.tensor([3.0]))),
+        (A, BITS),
+    ),
+    "scattering": (
+        lambda a, i: (
+            a.scatter(1, i, a * 2),
+            a.scatter(0, i[:2] % 3, torch.ones(4, 6)),
+            a.scatter_add(1, i, a),
+            a.scatter_reduce(1, i, a, "amax"),
+            a.scatter(1, i, 5.0),
+        ),
+        (A, torch.stack([ROWS, ROWS.flip(0), ROWS])),
+    ),
+    "diagonals": (lambda a: (a.diagonal() * 1, a.diagonal(1) + 0, a[None].diagonal(-1, 1, 2) + 0), (SQUARE,)),
+    "order": (lambda a: (*a.sort(), *a.sort(dim=0, descending=True), a.argsort(-1)), (A,)),
+    "batch norm": (
+        lambda x, w: (
+            F.batch_norm(x, torch.zeros(4), torch.ones(4), w, w),
+            F.batch_norm(x, torch.zeros(4), torch.ones(4)),
+            F.batch_norm(x, torch.zeros(4), torch.ones(4), w, w, training=True),
+            F.instance_norm(x, weight=w, bias=w),
+        ),
+        (IMAGE, SQUARE[0].abs()),
+    ),
+    "three dimensions": (
+        lambda x: (F.max_pool3d(x, 2), F.avg_pool3d(x, 2), F.conv3d(x, torch.ones(2, 4, 2, 2, 2))),
+        (_x(2, 4, 4, 4, 6),),
+    ),
+    "interpolation": (
+        lambda x: (
+            F.interpolate(x, scale_factor=2),
+            F.interpolate(x, size=(5, 7), mode="bilinear", align_corners=True),
+            F.interpolate(x, size=(12, 11), mode="bicubic"),
+            F.interpolate(x[0], scale_factor=2, mode="linear"),
+        ),
+        (IMAGE,),
+    ),
+    "grids": (
+        lambda x, g: (
+            F.grid_sample(x, g, align_corners=False),
+            F.grid_sample(x, g, mode="nearest", padding_mode="border", align_corners=True),
+        ),
+        (IMAGE, _x(2, 3, 4, 2) / 2),
     ),
     "attention": (
         lambda q, k, m: (

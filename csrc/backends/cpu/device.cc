@@ -48,6 +48,7 @@ DeviceInfo make_info(const CpuOptions& options) {
   info.name = "cpu";
   info.description = "CPU, " + std::to_string(options.threads) + (options.threads == 1 ? " thread" : " threads");
   info.threads = options.threads;
+  info.can_scatter_in_place = true;
   info.can_run_inline = true;
   info.wants_channels_last = options.use_onednn && cpu::has_conv_last();
   info.max_streams = std::min<uint32_t>(static_cast<uint32_t>(options.threads), kMaxStreams);

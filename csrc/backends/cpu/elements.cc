@@ -113,6 +113,7 @@ std::shared_ptr<const Tiling> tile_scatter_elements(const TilingContext& ctx) {
   if (count_of(ctx.output(0)) == 0) return create_empty_tiling();
   auto t = create_elements(ctx, launch_scatter_elements);
   t->combine = find_combine(ctx, ctx.dtype(0));
+  t->over_inputs = 1;
   return t;
 }
 

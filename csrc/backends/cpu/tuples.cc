@@ -107,6 +107,7 @@ std::shared_ptr<const Tiling> tile_scatter_nd(const TilingContext& ctx) {
     fail_tiling(ctx, "updates " + ctx.input(2).text() + " do not fit indices " + ctx.input(1).text() + " into data " +
                          ctx.input(0).text() + "; check the model");
   t->combine = find_combine(ctx, ctx.dtype(0));
+  t->over_inputs = 1;
   return t;
 }
 

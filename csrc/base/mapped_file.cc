@@ -20,24 +20,37 @@ struct Descriptor {
   }
 };
 
-[[noreturn]] void fail(const std::string& path, const char* what) {
-  throw GraphError("[file] '" + path + "': " + what + "; check the path and its permissions");
+// Whether some pages, far from one another, are in memory: then reading ahead would only ask for each page in vain.
+bool is_in_memory(char* data, size_t bytes) {
+  constexpr size_t kProbes = 4;
+  const auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+  const size_t last = (bytes - 1) / page;
+  for (size_t i = 0; i < kProbes; ++i) {
+    unsigned char state = 0;
+    if (mincore(data + last * i / (kProbes - 1) * page, 1, &state) != 0 || !(state & 1)) return false;
+  }
+  return true;
 }
 
 }  // namespace
 
-std::shared_ptr<const MappedFile> MappedFile::open(const std::string& path) {
+std::shared_ptr<const MappedFile> MappedFile::open(const std::string& path, const char* what) {
+  const auto fail = [&](const char* why) {
+    throw GraphError(std::string(what) + " '" + path + "': " + why + "; check the path and its permissions");
+  };
+  if (path.find('\0') != std::string::npos) fail("a null byte in it");
   const Descriptor file{::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
-  if (file.fd < 0) fail(path, std::strerror(errno));
+  if (file.fd < 0) fail(std::strerror(errno));
   struct stat status;
-  if (fstat(file.fd, &status) != 0) fail(path, std::strerror(errno));
-  if (!S_ISREG(status.st_mode)) fail(path, "not a regular file");
+  if (fstat(file.fd, &status) != 0) fail(std::strerror(errno));
+  if (!S_ISREG(status.st_mode)) fail("not a regular file");
   const auto bytes = static_cast<size_t>(status.st_size);
   void* data = nullptr;
   if (bytes) {
     data = mmap(nullptr, bytes, PROT_READ, MAP_PRIVATE, file.fd, 0);
-    if (data == MAP_FAILED) fail(path, std::strerror(errno));
-    madvise(data, bytes, MADV_WILLNEED);  // most readers read everything
+    if (data == MAP_FAILED) fail(std::strerror(errno));
+    // Most readers read everything.
+    if (!is_in_memory(static_cast<char*>(data), bytes)) madvise(data, bytes, MADV_WILLNEED);
   }
   return std::shared_ptr<const MappedFile>(new MappedFile(static_cast<const char*>(data), bytes));
 }

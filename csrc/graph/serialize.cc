@@ -2,7 +2,7 @@
 
 #include <unordered_map>
 
-#include "base/hash.h"
+#include "base/bulk_hash.h"
 
 namespace asc {
 namespace {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "base/error.h"
-#include "base/hash.h"
+#include "base/bulk_hash.h"
 #include "graph/serialize.h"
 
 namespace {

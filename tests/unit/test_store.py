@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import logging
 import os
 import struct
@@ -73,6 +74,18 @@ def saved(tmp_path: Path) -> Path:
     exe.run(rows(3))
     exe.save(tmp_path / "m.asc")
     return tmp_path / "m.asc"
+
+
+HEADER_BYTES = _core.SAVED_HEADER_BYTES
+SIZES = struct.Struct("<3Q")  # of structure, description and constants, behind magic number and format
+
+
+def seal(data: bytearray) -> None:
+    """Put the checksums right after a change."""
+    ends = np.cumsum([HEADER_BYTES, *SIZES.unpack_from(data, 16)])
+    hashes = [_core.bytes_hash(bytes(data[begin:end])) for begin, end in itertools.pairwise(ends)]
+    SIZES.pack_into(data, 16 + SIZES.size, *hashes)
+    struct.pack_into("<Q", data, HEADER_BYTES - 8, _core.bytes_hash(bytes(data[: HEADER_BYTES - 8])))
 
 
 def rebuilt(log: pytest.LogCaptureFixture) -> bool:
@@ -343,18 +356,13 @@ def test_a_path_that_is_no_file_is_refused(tmp_path: Path) -> None:
 def test_forged_structures_end_in_an_error(saved: Path) -> None:
     """Correct checksums over wrong bytes: the reader itself must hold."""
     good = saved.read_bytes()
-    header = store._HEADER
-    magic, version, *numbers = header.unpack(good[: header.size])
-    offset, size = numbers[0], numbers[1]
+    size = SIZES.unpack_from(good, 16)[0]
     rng = np.random.default_rng(11)
     (saved.parent / "model.onnx").unlink()
     for _ in range(400):
         forged = bytearray(good)
-        position = offset + int(rng.integers(size))
-        forged[position] = int(rng.integers(256))
-        numbers[2] = _core.bytes_hash(bytes(forged[offset : offset + size]))
-        forged[: header.size] = header.pack(magic, version, *numbers)
-        forged[header.size : header.size + 8] = struct.pack("<Q", _core.bytes_hash(bytes(forged[: header.size])))
+        forged[HEADER_BYTES + int(rng.integers(size))] = int(rng.integers(256))
+        seal(forged)
         saved.write_bytes(forged)
         with contextlib.suppress(asc.AscendSchedError):
             asc.load(saved, warm=False)

@@ -281,9 +281,7 @@ def _restore(saved: _Saved, changes: dict[str, Any]) -> Executable:
         raise _UnusableError(str(error)) from None
 
 
-def _rebuild(
-    place: str, saved: _Saved | None, model: Model | None, reason: str, changes: dict[str, Any]
-) -> Executable:
+def _rebuild(place: str, saved: _Saved | None, model: Model | None, reason: str, changes: dict[str, Any]) -> Executable:
     if model is None:
         model = saved.model_path if saved is not None else None
         difference = saved.difference() if saved is not None and model is not None else None

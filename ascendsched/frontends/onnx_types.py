@@ -156,12 +156,16 @@ def _without_large_constants(model: onnx.ModelProto) -> onnx.ModelProto:
             graph.initializer.append(tensor)
         elif tensor.name not in declared:
             graph.input.append(_same_type(tensor.name, tensor))
-    for node in source.node:
-        if node.op_type == "Constant" and node.ByteSize() > _NO_SHAPE_VALUE_BYTES and node.attribute[0].HasField("t"):
-            graph.input.append(_same_type(node.output[0], node.attribute[0].t))
-        else:
-            graph.node.append(node)
+    large = {i for i, node in enumerate(source.node) if node.op_type == "Constant" and _is_large(node)}
+    graph.node.extend(source.node if not large else (n for i, n in enumerate(source.node) if i not in large))
+    for i in sorted(large):
+        node = source.node[i]
+        graph.input.append(_same_type(node.output[0], node.attribute[0].t))
     return onnx.ModelProto(ir_version=model.ir_version, opset_import=model.opset_import, graph=graph)
+
+
+def _is_large(constant: onnx.NodeProto) -> bool:
+    return constant.ByteSize() > _NO_SHAPE_VALUE_BYTES and constant.attribute[0].HasField("t")
 
 
 def _same_type(name: str, tensor: onnx.TensorProto) -> onnx.ValueInfoProto:

@@ -112,6 +112,13 @@ void quantize(LevelBuilder& b) {
   prune(b);
 }
 
+void rewrite(LevelBuilder& b) {
+  move_transposes(b, false);
+  skip_identities(b);
+  prune(b);
+  if (has_conversions(b)) quantize(b);
+}
+
 }  // namespace
 
 std::shared_ptr<const Plan> compile_level(LevelBuilder& b) {
@@ -119,16 +126,14 @@ std::shared_ptr<const Plan> compile_level(LevelBuilder& b) {
   infer_types_and_fold(b);
   skip_identities(b);
   prune(b);
-  move_transposes(b, false);
-  skip_identities(b);
-  prune(b);
-  if (has_conversions(b)) quantize(b);
+  if (!b.graph.is_rewritten) rewrite(b);
   classify(b);
   fuse(b);
   find_roots(b);
   insert_result_copies(b);
   auto plan = std::make_shared<Plan>();
   plan->name = b.graph.name;
+  plan->is_rewritten = b.graph.is_rewritten || b.options->fuse;
   plan->inputs = b.graph.inputs();
   for (size_t i = 0; i < b.host_outputs.size(); ++i)
     plan->host_outputs.push_back(b.host_outputs[i] ? b.graph.outputs()[i] : kNoValue);

@@ -38,7 +38,9 @@ std::shared_ptr<const MappedFile> MappedFile::open(const std::string& path, cons
   const auto fail = [&](const char* why) {
     throw GraphError(std::string(what) + " '" + path + "': " + why + "; check the path and its permissions");
   };
-  if (path.find('\0') != std::string::npos) fail("a null byte in it");
+  if (path.find('\0') != std::string::npos)
+    throw GraphError(std::string(what) + " a path with a null byte behind '" + path.c_str() +
+                     "'; pass the path of a file");
   const Descriptor file{::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
   if (file.fd < 0) fail(std::strerror(errno));
   struct stat status;

@@ -91,7 +91,7 @@ def test_a_graph_that_only_says_that_it_was_rewritten_runs_as_it_is(tmp_path: Pa
     forged[rewritten_at(forged, b"a_name_of_its_own")] = 1
     seal(forged)
     (tmp_path / "m.asc").write_bytes(forged)
-    array = np.arange(-4, 4, dtype=np.float32).reshape(2, 4)
+    array = np.arange(-4, 4, dtype=np.float32).reshape(2, 4) + np.float32(0.5)
     again = asc.load(tmp_path / "m.asc", options=asc.Options())
     assert same(again.run({"x": array}), {"y": np.maximum(-array, 0)})
 

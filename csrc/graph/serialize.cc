@@ -3,11 +3,12 @@
 #include <unordered_map>
 
 #include "base/bulk_hash.h"
+#include "base/utf8.h"
 
 namespace asc {
 namespace {
 
-constexpr int kMaxDepth = 64;  // of nested bodies, as in validation
+constexpr int kMaxDepth = 64;                        // of nested bodies, as in validation
 constexpr size_t kValueBytes = 14, kNodeBytes = 20;  // at least
 constexpr uint32_t kNoConstant = 0xFFFFFFFFu;
 
@@ -157,6 +158,7 @@ class Reader {
     const uint32_t n = count_of(1);
     std::string s(at_, n);
     at_ += n;
+    if (!is_utf8(s)) fail("a name or text is not UTF-8");
     return s;
   }
   template <typename T>

@@ -79,7 +79,7 @@ def test_forged_structures_end_in_an_error(saved: Path) -> None:
         seal(forged)
         saved.write_bytes(forged)
         with contextlib.suppress(asc.AscendSchedError):
-            asc.load(saved, warm=False)
+            asc.load(saved, warm=False).run(rows(3))
 
 
 def test_a_graph_that_only_says_that_it_was_rewritten_runs_as_it_is(tmp_path: Path) -> None:
@@ -126,6 +126,37 @@ def test_forged_descriptions_end_in_an_error_or_a_rebuild(saved: Path) -> None:
         saved.write_bytes(forged)
         with contextlib.suppress(asc.AscendSchedError):
             asc.load(saved, warm=True).run(rows(3))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [b"\xff", b"\x80", b"\xc0\x80", b"\xe0\x80\x80", b"\xed\xa0\x80", b"\xf4\x90\x80\x80", b"\xe2\x82", b"\xc3("],
+)
+def test_a_name_that_is_no_unicode_is_refused(text: bytes, tmp_path: Path) -> None:
+    """What a run says of a value would not be text."""
+    for length in (8, 15):
+        name = "x" * length
+        g = asc.Graph()
+        g.output(g.op("Relu", g.input(name, "float32", ("n", 4))), "y")
+        asc.compile(g, threads=1).save(tmp_path / "m.asc")
+        good = (tmp_path / "m.asc").read_bytes()
+        for end in (len(text), length):
+            forged = bytearray(
+                good.replace(name.encode(), name.encode()[: end - len(text)] + text + b"y" * (length - end))
+            )
+            seal(forged)
+            (tmp_path / "m.asc").write_bytes(forged)
+            with pytest.raises(asc.GraphError, match="not UTF-8"):
+                asc.load(tmp_path / "m.asc")
+
+
+def test_names_in_any_language_are_kept(tmp_path: Path) -> None:
+    g = asc.Graph()
+    g.output(g.op("Relu", g.input("\u00e9\u4e2d\ud7ff\ue000\U0010ffff\0", "float32", (2,))), "\U00010000")
+    exe = asc.compile(g, threads=1)
+    exe.save(tmp_path / "m.asc")
+    again = asc.load(tmp_path / "m.asc")
+    assert (again.inputs, again.outputs) == (exe.inputs, exe.outputs)
 
 
 def test_forged_lengths_end_in_an_error(saved: Path) -> None:

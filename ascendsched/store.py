@@ -14,7 +14,7 @@ import tempfile
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from ascendsched._version import __version__
 from ascendsched.errors import AscendSchedError, GraphError, PlanError, UnsupportedError
@@ -32,7 +32,7 @@ _LOG = logging.getLogger("ascendsched")
 _SCHEMA = "ascendsched.saved/1"
 _HEADER_BYTES = _core.SAVED_HEADER_BYTES
 _ALIGNMENT = 64
-_WRITE_BYTES = 4 << 20  # at a time: the system then keeps the file in larger pieces, which are mapped faster
+_BLOCK_BYTES = 2 << 20  # what systems keep of a file in one piece, and map as one page, where it is written at once
 _NOT_IN_USE = "compile the model again and save it"
 _decode = json.JSONDecoder().raw_decode  # what follows the JSON are spaces
 
@@ -99,18 +99,17 @@ def save(core: _core.Executable, setup: Setup, path: str | os.PathLike[str]) -> 
     meta += b" " * (-(_HEADER_BYTES + len(structure) + len(meta)) % _ALIGNMENT)
     temporary = None
     try:
-        with tempfile.NamedTemporaryFile(
-            dir=target.parent, prefix=f".{target.name}.", delete=False, buffering=_WRITE_BYTES
-        ) as file:
+        with tempfile.NamedTemporaryFile(dir=target.parent, prefix=f".{target.name}.", delete=False) as file:
             temporary = file.name
-            file.write(bytes(_HEADER_BYTES) + structure + meta)
+            blocks = _Blocks(file)
+            blocks.write(bytes(_HEADER_BYTES) + structure + meta)
             written = 0
             for offset, array in constants:
-                file.write(bytes(offset - written))
-                file.write(array.data)
+                blocks.write(bytes(offset - written))
+                blocks.write(array)
                 written = offset + array.nbytes
-            file.write(bytes(data_bytes - written))
-            file.flush()
+            blocks.write(bytes(data_bytes - written))
+            blocks.flush()
             header = _core.saved_header(os.fsencode(temporary), len(structure), len(meta))
             file.seek(0)
             file.write(header)
@@ -124,6 +123,30 @@ def save(core: _core.Executable, setup: Setup, path: str | os.PathLike[str]) -> 
     except BaseException:
         _remove(temporary)
         raise
+
+
+class _Blocks:
+    """Writes a file from its beginning, in whole blocks."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+        self._block = bytearray()
+
+    def write(self, data: Any) -> None:
+        """Take bytes, or a flat array of them."""
+        rest = memoryview(data)
+        while rest:
+            part = rest[: _BLOCK_BYTES - len(self._block)]
+            self._block += part
+            rest = rest[len(part) :]
+            if len(self._block) == _BLOCK_BYTES:
+                self.flush()
+
+    def flush(self) -> None:
+        """Write what is left."""
+        self._file.write(self._block)
+        self._file.flush()
+        self._block.clear()
 
 
 def _umask() -> int:

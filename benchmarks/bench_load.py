@@ -1,9 +1,9 @@
 """What does loading a saved executable cost beside compiling, and creating a session of onnxruntime?
 
-How to read it: milliseconds of wall time, the least, the median and the most, measured in turn on one thread. "first
-run" is the run right after compiling; what loading leaves to do is seen in the runs after it. "warm" is a file
-that was saved after a run: loading it has resolved that run's shapes. Ratios are of medians of CPU time, which others
-on the machine disturb least. Files are in the system's cache, as they are for the second process that starts.
+How to read it: a table per model in milliseconds, of ways that take turns on one thread. "first run" is the run right
+after: what a way leaves to do is seen there. "load, warm" is of a file that was saved after a run: loading it runs that
+once more, so that the first run finds everything. The last table has ratios, of CPU times of the same round, which
+others on the machine disturb least. Files are in the system's cache, as they are for the second process that starts.
 """
 
 from __future__ import annotations
@@ -29,86 +29,103 @@ import ascendsched as asc
 from ascendsched.demo.models import resnet18
 from ascendsched.demo.peers import create_session, has_onnxruntime
 
-HEADINGS = (
-    *("MB", "compile", "first run", "load", "run after load", "warm load", "run after warm", f"{PEER} session"),
-    *("load / compile", "warm / compile", "compile / session"),
-)
-Run = Callable[[Mapping[str, Any]], object]
+SPREAD = ("min", "median", "max")
+HEADINGS = ("ms: min", "median", "max", "CPU", "first run: min", "median ", "max ", "CPU ")
+RATIOS = {"load / compile": ("load", "compile"), "compile / session": ("compile", f"{PEER}, session")}
+SETTLED_S = 2.1  # a model that was written just before it was saved is read again by `load`
+
+Feeds = Mapping[str, Any]
+Run = Callable[[Feeds], object]
 
 
 @dataclass
-class _Start:
-    """One way to get a model ready: what does it, and the times of that and of the first run."""
+class _Way:
+    """One way to get a model ready, and the milliseconds that it and the first run took."""
 
     begin: Callable[[], Run]
     ms: list[float] = field(default_factory=list)
     cpu_ms: list[float] = field(default_factory=list)
     first_ms: list[float] = field(default_factory=list)
+    first_cpu_ms: list[float] = field(default_factory=list)
 
-    def sample(self, feeds: Mapping[str, Any]) -> None:
+    def sample(self, feeds: Feeds) -> None:
         wall, cpu = time.perf_counter_ns(), time.process_time_ns()
         run = self.begin()
-        self.cpu_ms.append((time.process_time_ns() - cpu) / 1e6)
-        ready = time.perf_counter_ns()
+        ready, ready_cpu = time.perf_counter_ns(), time.process_time_ns()
         run(feeds)
-        self.first_ms.append((time.perf_counter_ns() - ready) / 1e6)
+        done, done_cpu = time.perf_counter_ns(), time.process_time_ns()
         self.ms.append((ready - wall) / 1e6)
+        self.cpu_ms.append((ready_cpu - cpu) / 1e6)
+        self.first_ms.append((done - ready) / 1e6)
+        self.first_cpu_ms.append((done_cpu - ready_cpu) / 1e6)
+
+    def figures(self) -> list[Any]:
+        return [*_spread(self.ms), median(self.cpu_ms), *_spread(self.first_ms), median(self.first_cpu_ms)]
 
 
 def measure(effort: Effort) -> Iterator[Table]:
-    """Yields one table."""
-    table = Figures("model", "start", [], headings=HEADINGS)
+    """Yields a table per model, and one of ratios."""
+    names = [name for name in RATIOS if has_onnxruntime() or "session" not in name]
+    headings = [f"{name}: min" if part == "min" else part + " " * i for i, name in enumerate(names) for part in SPREAD]
+    ratios = Figures("ratio of CPU times", "start", [], headings=tuple(headings))
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "resnet18.onnx"
         onnx.save(resnet18(), path)
-        table.rows.append(("demo: ResNet-18", _figures(path, {"x": np.zeros((1, 3, 64, 64), np.float32)}, effort)))
+        time.sleep(SETTLED_S)
+        yield _measure("demo: ResNet-18", path, {"x": np.zeros((1, 3, 64, 64), np.float32)}, effort, ratios)
     models = catalogue_models()
     if not models:
-        table.notes.append(MISSING)
+        ratios.notes.append(MISSING)
     for name, load in models:
         try:
             model, feeds = load()
-            table.rows.append((name, _figures(Path(model), feeds[0], effort)))
+            yield _measure(name, Path(model), feeds[0], effort, ratios)
         except (asc.AscendSchedError, FileNotFoundError, ImportError) as error:
-            table.notes.append(f"{name}: {' '.join(str(error).split())[:100]}")
-    for heading in HEADINGS[-3:]:
-        ratios = [figures[HEADINGS.index(heading)] for _, figures in table.rows]
-        if all(isinstance(ratio, float) for ratio in ratios):
-            mean = math.exp(sum(map(math.log, ratios)) / len(ratios))
-            table.notes.append(f"{heading}: geometric mean {mean:.3f}, most {max(ratios):.3f}")
-    yield table
+            ratios.notes.append(f"{name}: {' '.join(str(error).split())[:100]}")
+    for i, name in enumerate(names):
+        medians = [figures[i * len(SPREAD) + 1] for _, figures in ratios.rows]
+        mean = math.exp(sum(map(math.log, medians)) / len(medians))
+        ratios.notes.append(f"{name}: geometric mean of the medians {mean:.3f}, most {max(medians):.3f}")
+    yield ratios
 
 
-def _figures(model: Path, feeds: Mapping[str, Any], effort: Effort) -> list[Any]:
+def _measure(name: str, model: Path, feeds: Feeds, effort: Effort, ratios: Figures) -> Figures:
     with tempfile.TemporaryDirectory() as folder:
-        cold, warm = Path(folder) / "cold.asc", Path(folder) / "warm.asc"
-        exe = asc.compile(model, threads=1)
-        exe.save(cold)
-        expected = exe.run(feeds)
-        exe.save(warm)
-        megabytes = cold.stat().st_size / 1e6
-        for path in (cold, warm):
-            _check(path, expected, asc.load(path).run(feeds))
-        starts = [_Start(lambda: asc.compile(model, threads=1).run)]
-        starts += [_Start(lambda path=path: asc.load(path).run) for path in (cold, warm)]
-        if has_onnxruntime():
-            starts.append(_Start(lambda: _session_run(model)))
-        del exe
+        ways = _ways(model, feeds, Path(folder))
+        megabytes = (Path(folder) / "load.asc").stat().st_size / 1e6
         gc.collect()
         gc.disable()
         try:
             for _ in range(effort.samples):
-                for start in starts:
-                    start.sample(feeds)
+                for way in ways.values():
+                    way.sample(feeds)
         finally:
             gc.enable()
-    compiled, loaded, warmed = starts[:3]
-    figures: list[Any] = [megabytes]
-    for start in (compiled, loaded, warmed):
-        figures += [_spread(start.ms), _spread(start.first_ms)]
-    cpu = [median(start.cpu_ms) for start in starts]
-    session = [_spread(starts[3].ms)] if len(starts) > 3 else ["-"]
-    return [*figures, *session, cpu[1] / cpu[0], cpu[2] / cpu[0], cpu[0] / cpu[3] if len(starts) > 3 else "-"]
+    row: list[Any] = []
+    for one, other in RATIOS.values():
+        if other in ways:
+            row += _spread([a / b for a, b in zip(ways[one].cpu_ms, ways[other].cpu_ms, strict=True)])
+    ratios.rows.append((name, row))
+    rows = [(label, way.figures()) for label, way in ways.items()]
+    return Figures(f"{name}, {megabytes:.1f} MB saved", "start", [], headings=HEADINGS, rows=rows)
+
+
+def _ways(model: Path, feeds: Feeds, folder: Path) -> dict[str, _Way]:
+    """The ways by name, after a look at whether what was loaded computes what was saved."""
+    exe = asc.compile(model, threads=1)
+    exe.save(folder / "load.asc")
+    expected = exe.run(feeds)
+    exe.save(folder / "load, warm.asc")
+    ways = {"compile": _Way(lambda: asc.compile(model, threads=1).run)}
+    for name in ("load", "load, warm"):
+        path = folder / f"{name}.asc"
+        for key, array in asc.load(path).run(feeds).items():
+            if np.asarray(array).tobytes() != np.asarray(expected[key]).tobytes():
+                raise WrongResultError(f"[{name}] '{key}' differs from the result of the saved executable")
+        ways[name] = _Way(lambda path=path: asc.load(path).run)
+    if has_onnxruntime():
+        ways[f"{PEER}, session"] = _Way(lambda: _session_run(model))
+    return ways
 
 
 def _session_run(model: Path) -> Run:
@@ -116,14 +133,8 @@ def _session_run(model: Path) -> Run:
     return lambda feeds: session.run(None, feeds)
 
 
-def _check(path: Path, expected: Mapping[str, Any], loaded: Mapping[str, Any]) -> None:
-    for name, array in expected.items():
-        if np.asarray(array).tobytes() != np.asarray(loaded[name]).tobytes():
-            raise WrongResultError(f"[{path.stem}] '{name}' differs from the result of the saved executable")
-
-
-def _spread(ms: list[float]) -> str:
-    return " ".join(f"{value:.2f}" if value < 10 else f"{value:.1f}" for value in (min(ms), median(ms), max(ms)))
+def _spread(values: list[float]) -> list[float]:
+    return [min(values), median(values), max(values)]
 
 
 if __name__ == "__main__":

@@ -11,8 +11,7 @@ import json
 import logging
 import os
 import tempfile
-from dataclasses import asdict, dataclass, replace
-from functools import cached_property
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
@@ -41,47 +40,41 @@ class _UnusableError(Exception):
     """Why a file is not used as it is; never leaves this module."""
 
 
-@dataclass(frozen=True)
 class _Saved:
-    """The readable parts of a file."""
+    """The readable parts of a file.
 
-    path: str
-    file: _core.SavedFile
-    meta: dict[str, Any]
+    Attributes
+    ----------
+    setup : Setup
+        The settings; options that this version does not know are left out.
+    model_path : str, optional
+        Where the model was, seen from the file; None for a model that came from memory.
+    """
 
-    @cached_property
-    def setup(self) -> Setup:
-        """The settings; options that this version does not know are left out."""
-        meta, options = self.meta, self.meta["options"]
+    def __init__(self, path: str, file: _core.SavedFile, meta: dict[str, Any]) -> None:
+        self.file = file
+        self.meta = meta
+        source, options = meta["source"], meta["options"]
+        self.model_path: str | None = None
+        files: tuple[SourceFile, ...] = ()
+        if source is not None:
+            self.model_path = os.path.normpath(os.path.join(os.path.dirname(path), source["path"]))
+            files = self._files(self.model_path)
         if options is not None:
             options = options_from(options)
-        return Setup(meta["device"], meta["mode"], meta["threads"], options, self._own_files or (), meta["kinds"])
+        self.setup = Setup(meta["device"], meta["mode"], meta["threads"], options, files, meta["kinds"])
 
-    @cached_property
-    def model_path(self) -> str | None:
-        """Where the model was, seen from the file; None for a model that came from memory."""
-        source = self.meta["source"]
-        return None if source is None else os.path.normpath(os.path.join(os.path.dirname(self.path), source["path"]))
-
-    @cached_property
-    def _own_files(self) -> tuple[SourceFile, ...] | None:
-        return self.files(None)
-
-    def files(self, model: str | None) -> tuple[SourceFile, ...] | None:
-        """The files of the model, if it lies at `model`, by default where it was; None for a model from memory."""
-        own = model or self.model_path
-        if own is None:
-            return None
+    def _files(self, model: str) -> tuple[SourceFile, ...]:
+        """The files of the model, if it lies at `model`."""
         first, *others = self.meta["source"]["files"]
-        files = [(own, first), *((os.path.join(os.path.dirname(own), entry["path"]), entry) for entry in others)]
-        return tuple(SourceFile(p, tuple(e["stamp"]), e["hash"], e["settled"] is True) for p, e in files)
+        folder = os.path.dirname(model)
+        return (_file_of(model, first), *(_file_of(os.path.join(folder, entry["path"]), entry) for entry in others))
 
     def difference(self, model: str | None = None) -> str | None:
         """How the model's files differ from those that the executable was compiled from; None where they do not."""
-        files = self._own_files if model is None else self.files(model)
-        if files is None:
+        if self.model_path is None:
             return "the executable was compiled from a model in memory, to which no file can be compared"
-        for file in files:
+        for file in self.setup.files if model is None else self._files(model):
             try:
                 if not file.is_unchanged():
                     return f"'{file.path}' has changed"
@@ -250,12 +243,15 @@ def _open(path: str) -> _Saved:
     if file.fault:
         raise _UnusableError(file.fault)
     try:
-        saved = _Saved(path, file, _decode(file.description)[0])
-        _check_meta(saved.meta)
-        saved.setup  # noqa: B018
+        meta = _decode(file.description)[0]
+        _check_meta(meta)
+        return _Saved(path, file, meta)
     except (AscendSchedError, AttributeError, IndexError, KeyError, TypeError, ValueError, RecursionError):
         raise _UnusableError("its description is not one that this version reads") from None
-    return saved
+
+
+def _file_of(path: str, entry: dict[str, Any]) -> SourceFile:
+    return SourceFile(path, tuple(entry["stamp"]), entry["hash"], entry["settled"] is True)
 
 
 def _check_meta(meta: Any) -> None:

@@ -22,7 +22,7 @@ struct Descriptor {
 
 // Whether some pages, far from one another, are in memory: then reading ahead would only ask for each page in vain.
 bool is_in_memory(char* data, size_t bytes) {
-  constexpr size_t kProbes = 4;
+  constexpr size_t kProbes = 3;
   const auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
   const size_t last = (bytes - 1) / page;
   for (size_t i = 0; i < kProbes; ++i) {

@@ -172,7 +172,7 @@ def _without_large_constants(model: onnx.ModelProto) -> onnx.ModelProto:
 
 
 def _is_large(constant: onnx.NodeProto) -> bool:
-    return constant.ByteSize() > _NO_SHAPE_VALUE_BYTES and constant.attribute[0].HasField("t")
+    return bool(constant.ByteSize() > _NO_SHAPE_VALUE_BYTES and constant.attribute[0].HasField("t"))
 
 
 def _same_type(name: str, tensor: onnx.TensorProto) -> onnx.ValueInfoProto:

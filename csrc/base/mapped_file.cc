@@ -20,21 +20,9 @@ struct Descriptor {
   }
 };
 
-// Whether some pages, far from one another, are in memory: then advice would only ask for each page in vain.
-bool is_in_memory(char* data, size_t bytes) {
-  constexpr size_t kProbes = 3;
-  const auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
-  const size_t last = (bytes - 1) / page;
-  for (size_t i = 0; i < kProbes; ++i) {
-    unsigned char state = 0;
-    if (mincore(data + last * i / (kProbes - 1) * page, 1, &state) != 0 || !(state & 1)) return false;
-  }
-  return true;
-}
-
 // Most readers read everything. Where the system can, it then reads in pieces as large as its largest pages: a file
 // that it keeps page by page takes five times as long to map and read, whenever somebody does it again.
-void advise_reading(char* data, size_t bytes) {
+void advise_reading(void* data, size_t bytes) {
 #ifdef MADV_HUGEPAGE
   if (madvise(data, bytes, MADV_HUGEPAGE) == 0) return;
 #endif
@@ -60,7 +48,7 @@ std::shared_ptr<const MappedFile> MappedFile::open(const std::string& path, cons
   if (bytes) {
     data = mmap(nullptr, bytes, PROT_READ, MAP_PRIVATE, file.fd, 0);
     if (data == MAP_FAILED) fail(std::strerror(errno));
-    if (!is_in_memory(static_cast<char*>(data), bytes)) advise_reading(static_cast<char*>(data), bytes);
+    advise_reading(data, bytes);
   }
   return std::shared_ptr<const MappedFile>(new MappedFile(static_cast<const char*>(data), bytes));
 }

@@ -282,9 +282,9 @@ def _check(saved: _Saved, model: Model | None) -> None:
         raise _UnusableError(f"it was saved with {name} {then.get(name)}, here it is {now.get(name)}")
     if model is None:
         own = saved.model_path
-        if own is None or not os.path.isfile(own):
+        difference = None if own is None else saved.difference()
+        if difference and own and not os.path.isfile(own):  # gone: the executable serves alone
             return
-        difference = saved.difference()
     elif isinstance(model, (str, os.PathLike)):
         difference = saved.difference(os.path.abspath(os.fsdecode(model)))
     else:

@@ -164,7 +164,12 @@ def from_environment() -> Options:
         except ValueError as e:
             raise PlanError(f"[options] {variable}={text!r}; set it to a whole number") from e
         changes[name] = bool(number) if _KINDS.get(name) is bool else number
-    return Options(**changes)  # type: ignore[arg-type]
+    return Options(**changes) if changes else _defaults()  # type: ignore[arg-type]
+
+
+@cache
+def _defaults() -> Options:
+    return Options()
 
 
 def default_threads() -> int:

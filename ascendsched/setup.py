@@ -27,7 +27,7 @@ def stamp_of(status: os.stat_result) -> Stamp:
 class SourceFile:
     """A file that the model was read from, as it was then."""
 
-    path: Path
+    path: str
     stamp: Stamp
     hash: str | None = None  # of the contents; None: not computed yet
     is_settled: bool = False  # hashed long after its last change: a later one cannot have kept the stamp
@@ -35,7 +35,7 @@ class SourceFile:
     @classmethod
     def read(cls, path: Path, status: os.stat_result) -> SourceFile:
         """Describe a file that was read when `status` was taken."""
-        return cls(path, stamp_of(status))
+        return cls(os.fspath(path), stamp_of(status))
 
     def hashed(self) -> SourceFile:
         """Return the same with its hash.
@@ -48,9 +48,9 @@ class SourceFile:
         if self.hash is not None:
             return self
         try:
-            before = stamp_of(self.path.stat())
+            before = stamp_of(os.stat(self.path))
             found = hash_of(self.path)
-            after = stamp_of(self.path.stat())
+            after = stamp_of(os.stat(self.path))
         except OSError as error:
             raise GraphError(f"[save] cannot read '{self.path}': {error.strerror}; compile the model again") from None
         if not before == after == self.stamp:
@@ -65,7 +65,7 @@ class SourceFile:
         OSError, GraphError
             Where there is no such file.
         """
-        now = stamp_of(self.path.stat())
+        now = stamp_of(os.stat(self.path))
         return (self.is_settled and now == self.stamp) or (now[2] == self.stamp[2] and hash_of(self.path) == self.hash)
 
 
@@ -82,6 +82,6 @@ class Setup:
     kinds: dict[str, str] = field(default_factory=dict)
 
 
-def hash_of(path: Path) -> str:
+def hash_of(path: str) -> str:
     """Return the hash of a file's contents."""
-    return f"{_core.file_hash(os.fspath(path)):016x}"
+    return f"{_core.file_hash(os.fsencode(path)):016x}"

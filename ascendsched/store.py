@@ -2,7 +2,7 @@
 
 A file holds the folded graph, its constants where they can be used without a copy, the settings, and the shapes that
 ran last. Nothing that depends on the machine is stored: tilings and schedules are computed again. Layout: a header with
-place, size and checksum of three sections; structure of the graph; JSON; constants. Every byte is under a checksum.
+size and checksum of three sections; structure of the graph; JSON; constants. Every byte is under a checksum.
 """
 
 from __future__ import annotations
@@ -10,12 +10,10 @@ from __future__ import annotations
 import json
 import logging
 import os
-import struct
 import tempfile
-from dataclasses import asdict, dataclass, replace
-from functools import cached_property
+from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import IO, TYPE_CHECKING, Any
 
 from ascendsched._version import __version__
 from ascendsched.errors import AscendSchedError, GraphError, PlanError, UnsupportedError
@@ -30,81 +28,57 @@ if TYPE_CHECKING:
     Model = str | os.PathLike[str] | bytes | Graph | Any
 
 _LOG = logging.getLogger("ascendsched")
-_MAGIC = b"ASCEXE\r\n"  # a transfer in text mode changes it
-_FORMAT = 1
 _SCHEMA = "ascendsched.saved/1"
-_HEADER = struct.Struct("<8sQ9Q")  # magic, format, then offset, bytes and hash of each section
-_HASH = struct.Struct("<Q")  # of the header
-_HEADER_BYTES = _HEADER.size + _HASH.size
+_HEADER_BYTES = _core.SAVED_HEADER_BYTES
 _ALIGNMENT = 64
+_BLOCK_BYTES = 2 << 20  # what systems keep of a file in one piece, and map as one page, where it is written at once
 _NOT_IN_USE = "compile the model again and save it"
-
-
-class _Section(NamedTuple):
-    offset: int
-    bytes: int
-    hash: int
+_decode = json.JSONDecoder().raw_decode  # what follows the JSON are spaces
 
 
 class _UnusableError(Exception):
     """Why a file is not used as it is; never leaves this module."""
 
 
-@dataclass(frozen=True)
 class _Saved:
-    """The readable parts of a file."""
+    """The readable parts of a file.
 
-    path: Path
-    structure: _Section
-    data: _Section
-    meta: dict[str, Any]
+    Attributes
+    ----------
+    setup : Setup
+        The settings; options that this version does not know are left out.
+    model_path : str, optional
+        Where the model was, seen from the file; None for a model that came from memory.
+    """
 
-    @cached_property
-    def setup(self) -> Setup:
-        """The settings; options that this version does not know are left out."""
-        options = self.meta["options"]
+    def __init__(self, path: str, file: _core.SavedFile, meta: dict[str, Any]) -> None:
+        self.file = file
+        self.meta = meta
+        source, options = meta["source"], meta["options"]
+        self.model_path: str | None = None
+        files: tuple[SourceFile, ...] = ()
+        if source is not None:
+            self.model_path = os.path.normpath(os.path.join(os.path.dirname(path), source["path"]))
+            files = self._files(self.model_path)
         if options is not None:
             options = options_from(options)
-        kinds = self.meta["kinds"]
-        return Setup(
-            self.meta["device"], self.meta["mode"], self.meta["threads"], options, self._own_files or (), kinds
-        )
+        self.setup = Setup(meta["device"], meta["mode"], meta["threads"], options, files, meta["kinds"])
 
-    @cached_property
-    def model_path(self) -> Path | None:
-        """Where the model was, seen from the file; None for a model that came from memory."""
-        source = self.meta["source"]
-        if source is None:
-            return None
-        return Path(os.path.normpath(os.path.join(os.path.dirname(self.path), source["path"])))
+    def _files(self, model: str) -> tuple[SourceFile, ...]:
+        """The files of the model, if it lies at `model`."""
+        first, *others = self.meta["source"]["files"]
+        folder = os.path.dirname(model)
+        return (_file_of(model, first), *(_file_of(os.path.join(folder, entry["path"]), entry) for entry in others))
 
-    @cached_property
-    def _own_files(self) -> tuple[SourceFile, ...] | None:
-        return self.files(None)
-
-    def files(self, model: Path | None) -> tuple[SourceFile, ...] | None:
-        """The files of the model, if it lies at `model`, by default where it was; None for a model from memory."""
-        own = model or self.model_path
-        if own is None:
-            return None
-        entries = self.meta["source"]["files"]
-        paths = [own, *(own.parent / entry["path"] for entry in entries[1:])]
-        stamps = [tuple(int(part) for part in entry["stamp"]) for entry in entries]
-        return tuple(
-            SourceFile(p, (s[0], s[1], s[2], s[3], s[4]), e["hash"], e["settled"] is True)
-            for p, s, e in zip(paths, stamps, entries, strict=True)
-        )
-
-    def difference(self, model: Path | None = None) -> str | None:
+    def difference(self, model: str | None = None) -> str | None:
         """How the model's files differ from those that the executable was compiled from; None where they do not."""
-        files = self._own_files if model is None else self.files(model)
-        if files is None:
+        if self.model_path is None:
             return "the executable was compiled from a model in memory, to which no file can be compared"
-        for file in files:
+        for file in self.setup.files if model is None else self._files(model):
             try:
                 if not file.is_unchanged():
                     return f"'{file.path}' has changed"
-            except (OSError, GraphError):
+            except (OSError, GraphError, ValueError):  # the last for what is no path at all
                 return f"'{file.path}' is not there"
         return None
 
@@ -120,21 +94,18 @@ def save(core: _core.Executable, setup: Setup, path: str | os.PathLike[str]) -> 
     try:
         with tempfile.NamedTemporaryFile(dir=target.parent, prefix=f".{target.name}.", delete=False) as file:
             temporary = file.name
-            file.write(bytes(_HEADER_BYTES) + structure + meta)
-            start = _HEADER_BYTES + len(structure) + len(meta)
+            blocks = _Blocks(file)
+            blocks.write(bytes(_HEADER_BYTES) + structure + meta)
+            written = 0
             for offset, array in constants:
-                file.seek(start + offset)
-                file.write(array.data)
-            file.truncate(start + data_bytes)
-            file.flush()
-            sections = (
-                _Section(_HEADER_BYTES, len(structure), _core.bytes_hash(structure)),
-                _Section(_HEADER_BYTES + len(structure), len(meta), _core.bytes_hash(meta)),
-                _Section(start, data_bytes, _core.file_hash(temporary, start)),
-            )
-            header = _HEADER.pack(_MAGIC, _FORMAT, *sections[0], *sections[1], *sections[2])
+                blocks.write(bytes(offset - written))
+                blocks.write(array)
+                written = offset + array.nbytes
+            blocks.write(bytes(data_bytes - written))
+            blocks.flush()
+            header = _core.saved_header(os.fsencode(temporary), len(structure), len(meta))
             file.seek(0)
-            file.write(header + _HASH.pack(_core.bytes_hash(header)))
+            file.write(header)
             file.flush()
             os.fsync(file.fileno())
             os.fchmod(file.fileno(), 0o666 & ~_umask())
@@ -145,6 +116,30 @@ def save(core: _core.Executable, setup: Setup, path: str | os.PathLike[str]) -> 
     except BaseException:
         _remove(temporary)
         raise
+
+
+class _Blocks:
+    """Writes a file from its beginning, in whole blocks."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+        self._block = bytearray()
+
+    def write(self, data: Any) -> None:
+        """Take bytes, or a flat array of them."""
+        rest = memoryview(data)
+        while rest:
+            part = rest[: _BLOCK_BYTES - len(self._block)]
+            self._block += part
+            rest = rest[len(part) :]
+            if len(self._block) == _BLOCK_BYTES:
+                self.flush()
+
+    def flush(self) -> None:
+        """Write what is left."""
+        self._file.write(self._block)
+        self._file.flush()
+        self._block.clear()
 
 
 def _umask() -> int:
@@ -166,10 +161,11 @@ def _describe(core: _core.Executable, setup: Setup, folder: Path) -> dict[str, A
         bases = [own.parent, own.parent.resolve()]
         entries = []
         for file in [file.hashed() for file in setup.files]:
-            base = next((b for b in bases if file.path.is_absolute() and file.path.is_relative_to(b)), None)
+            place = Path(file.path)
+            base = next((b for b in bases if place.is_absolute() and place.is_relative_to(b)), None)
             entries.append(
                 {
-                    "path": str(file.path.relative_to(base)) if base else file.path.name,
+                    "path": str(place.relative_to(base)) if base else place.name,
                     "hash": file.hash,
                     "stamp": file.stamp,
                     "settled": file.is_settled,
@@ -226,7 +222,7 @@ def load(
     """
     if not isinstance(path, (str, os.PathLike)):
         raise GraphError(f"[load] a saved executable is a path, got {type(path).__name__}")
-    place = Path(os.path.abspath(os.fsdecode(path)))
+    place = os.path.abspath(os.fsdecode(path))
     given = {"device": device, "mode": mode, "threads": threads, "options": options}
     changes = {name: value for name, value in given.items() if value is not None}
     saved = None
@@ -236,44 +232,26 @@ def load(
         exe = _restore(saved, changes)
     except _UnusableError as reason:
         exe = _rebuild(place, saved, model, str(reason), changes)
-    if warm and saved is not None:
+    if warm and saved is not None and saved.meta["shapes"]:
         warm_again(exe._core, exe.inputs, saved.meta["shapes"])
     return exe
 
 
-def _open(path: Path) -> _Saved:
+def _open(path: str) -> _Saved:
     """Read and check everything but the graph."""
+    file = _core.SavedFile(os.fsencode(path))
+    if file.fault:
+        raise _UnusableError(file.fault)
     try:
-        with open(path, "rb") as file:
-            head = file.read(_HEADER_BYTES)
-            structure, meta, data = _sections(head, os.fstat(file.fileno()).st_size)
-            file.seek(meta.offset)
-            raw = file.read(meta.bytes)
-    except OSError as error:
-        raise GraphError(f"[load] cannot read '{path}': {error.strerror or error}; save an executable there") from None
-    if len(raw) != meta.bytes or _core.bytes_hash(raw) != meta.hash:
-        raise _UnusableError("the file is damaged: its description does not fit the checksum")
-    try:
-        saved = _Saved(path, structure, data, json.loads(raw))
-        _check_meta(saved.meta)
-        saved.setup  # noqa: B018
+        meta = _decode(file.description)[0]
+        _check_meta(meta)
+        return _Saved(path, file, meta)
     except (AscendSchedError, AttributeError, IndexError, KeyError, TypeError, ValueError, RecursionError):
         raise _UnusableError("its description is not one that this version reads") from None
-    return saved
 
 
-def _sections(head: bytes, size: int) -> tuple[_Section, _Section, _Section]:
-    if head[: len(_MAGIC)] != _MAGIC:
-        raise _UnusableError("it is not a saved executable, or its first bytes are damaged")
-    if len(head) < _HEADER_BYTES or _HASH.unpack(head[_HEADER.size :])[0] != _core.bytes_hash(head[: _HEADER.size]):
-        raise _UnusableError("the file is damaged: its header does not fit the checksum")
-    _, version, *numbers = _HEADER.unpack(head[: _HEADER.size])
-    if version != _FORMAT:
-        raise _UnusableError(f"it has format {version}, this version reads {_FORMAT}")
-    structure, meta, data = (_Section(*numbers[i : i + 3]) for i in (0, 3, 6))
-    if meta.offset + meta.bytes != data.offset or data.offset + data.bytes != size:
-        raise _UnusableError(f"the file is truncated or damaged: {size} bytes instead of {data.offset + data.bytes}")
-    return structure, meta, data
+def _file_of(path: str, entry: dict[str, Any]) -> SourceFile:
+    return SourceFile(path, tuple(entry["stamp"]), entry["hash"], entry["settled"] is True)
 
 
 def _check_meta(meta: Any) -> None:
@@ -289,6 +267,8 @@ def _check_meta(meta: Any) -> None:
         for entry in meta["source"]["files"]:
             if not (isinstance(entry["path"], str) and isinstance(entry["hash"], str)):
                 raise TypeError
+            if [type(part) for part in entry["stamp"]] != [int] * 5:
+                raise TypeError
     check_shapes(meta["shapes"])
 
 
@@ -296,19 +276,17 @@ def _check(saved: _Saved, model: Model | None) -> None:
     """Refuse a file of another version, build or model."""
     if saved.meta["version"] != __version__:
         raise _UnusableError(f"it was saved by version {saved.meta['version']}, this is {__version__}")
-    now = _core.build_info()
-    for name in sorted(now.keys() | saved.meta["build"].keys()):
-        if now.get(name) != saved.meta["build"].get(name):
-            raise _UnusableError(
-                f"it was saved with {name} {saved.meta['build'].get(name)}, here it is {now.get(name)}"
-            )
+    now, then = _core.build_info(), saved.meta["build"]
+    if now != then:
+        name = next(name for name in sorted(now.keys() | then.keys()) if now.get(name) != then.get(name))
+        raise _UnusableError(f"it was saved with {name} {then.get(name)}, here it is {now.get(name)}")
     if model is None:
         own = saved.model_path
-        if own is None or not os.path.isfile(own):
+        difference = None if own is None else saved.difference()
+        if difference and own and not os.path.isfile(own):  # gone: the executable serves alone
             return
-        difference = saved.difference()
     elif isinstance(model, (str, os.PathLike)):
-        difference = saved.difference(Path(os.path.abspath(os.fsdecode(model))))
+        difference = saved.difference(os.path.abspath(os.fsdecode(model)))
     else:
         difference = "the given model lies in memory, and cannot be compared with the saved one"
     if difference:
@@ -317,15 +295,12 @@ def _check(saved: _Saved, model: Model | None) -> None:
 
 def _restore(saved: _Saved, changes: dict[str, Any]) -> Executable:
     try:
-        graph = _core.map_graph(str(saved.path), saved.structure, saved.data)
-        return build(graph, replace(saved.setup, **changes) if changes else saved.setup)
+        return build(saved.file.graph(), replace(saved.setup, **changes) if changes else saved.setup)
     except (GraphError, PlanError, UnsupportedError, UnicodeDecodeError) as error:
         raise _UnusableError(str(error)) from None
 
 
-def _rebuild(
-    place: Path, saved: _Saved | None, model: Model | None, reason: str, changes: dict[str, Any]
-) -> Executable:
+def _rebuild(place: str, saved: _Saved | None, model: Model | None, reason: str, changes: dict[str, Any]) -> Executable:
     if model is None:
         model = saved.model_path if saved is not None else None
         difference = saved.difference() if saved is not None and model is not None else None

@@ -7,15 +7,13 @@ flow have schedules of their own. The models are those of the demo, and of the c
 
 from __future__ import annotations
 
-import importlib.util
-import os
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import numpy as np
+from catalogue import MISSING, catalogue_models
 from command import main
 from harness import Effort, Table
 from rich.console import Console
@@ -23,8 +21,6 @@ from rich.table import Table as RichTable
 
 import ascendsched as asc
 from ascendsched.demo.models import decoder, resnet18
-
-CATALOGUE = Path(os.environ.get("MODEL_CATALOGUE", Path(__file__).parents[2] / "shared" / "models" / "catalog.py"))
 
 
 @dataclass
@@ -78,14 +74,12 @@ def measure(effort: Effort) -> Iterator[Table]:
     feeds = {name: np.zeros(shape, np.float32) for name, shape in shapes.items()}
     feeds |= {"input_ids": np.ones((1, 1), np.int64), "position": np.zeros(1, np.int64)}
     table.arenas.append(_arena("demo: decoder", model, [feeds]))
-    if not CATALOGUE.is_file():
-        table.notes.append("no catalogue of models: set MODEL_CATALOGUE to its catalog.py")
-        yield table
-        return
-    catalogue = _import(CATALOGUE)
-    for name in catalogue.names():
+    models = catalogue_models()
+    if not models:
+        table.notes.append(MISSING)
+    for name, load in models:
         try:
-            path, examples = catalogue.load(name)
+            path, examples = load()
             table.arenas.append(_arena(name, path, examples))
         except (asc.AscendSchedError, FileNotFoundError, ImportError) as error:
             table.notes.append(f"{name}: {' '.join(str(error).split())[:100]}")
@@ -99,16 +93,6 @@ def _arena(name: str, model: Any, examples: list[dict[str, Any]]) -> Arena:
     stats = executable.stats()
     figures = (stats[key] for key in ("loads", "arena_planned_bytes", "arena_bound_bytes"))
     return Arena(name, *(int(figure) for figure in figures))
-
-
-def _import(path: Path) -> Any:
-    spec = importlib.util.spec_from_file_location("model_catalogue", path)
-    if spec is None or spec.loader is None:
-        raise ImportError(f"cannot import {path}")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["model_catalogue"] = module
-    spec.loader.exec_module(module)
-    return module
 
 
 if __name__ == "__main__":

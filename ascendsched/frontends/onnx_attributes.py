@@ -16,6 +16,11 @@ if TYPE_CHECKING:
     import onnx
 
 
+# AttributeProto.AttributeType, whose own constants are slow to read.
+_FLOAT, _INT, _STRING, _TENSOR, _GRAPH, _FLOATS, _INTS, _STRINGS = range(1, 9)
+_TYPE_PROTO = 13
+
+
 def attributes_of(node: onnx.NodeProto, reader: TensorReader, where: str) -> dict[str, Any]:
     """Return the attributes of a node: numbers, strings, lists of them, ``Tensor``, names of types; a body stays a
     GraphProto.
@@ -65,32 +70,32 @@ def is_text(source: onnx.TensorProto | onnx.NodeProto) -> bool:
 
 
 def _value(attribute: onnx.AttributeProto, reader: TensorReader, where: str) -> Any:
-    kinds = type(attribute)
+    kind = attribute.type
     if attribute.ref_attr_name:
         raise GraphError(
             f"{where}: attribute '{attribute.name}' refers to '{attribute.ref_attr_name}' outside a function; "
             "the file is damaged"
         )
-    if attribute.type == kinds.INT:
+    if kind == _INT:
         return attribute.i
-    if attribute.type == kinds.FLOAT:
+    if kind == _FLOAT:
         return attribute.f
-    if attribute.type == kinds.INTS:
+    if kind == _INTS:
         return list(attribute.ints)
-    if attribute.type == kinds.FLOATS:
+    if kind == _FLOATS:
         return list(attribute.floats)
-    if attribute.type == kinds.STRING:
+    if kind == _STRING:
         return _text(attribute.s, attribute.name, where)
-    if attribute.type == kinds.STRINGS:
+    if kind == _STRINGS:
         return [_text(text, attribute.name, where) for text in attribute.strings]
-    if attribute.type == kinds.TENSOR:
+    if kind == _TENSOR:
         return reader.read(attribute.t, f"{where.removeprefix('[onnx] ')}, attribute '{attribute.name}'")
-    if attribute.type == kinds.GRAPH:
+    if kind == _GRAPH:
         return attribute.g
-    if attribute.type == kinds.TYPE_PROTO:
+    if kind == _TYPE_PROTO:
         return type_name(attribute.tp, f"{where.removeprefix('[onnx] ')}, attribute '{attribute.name}'")
-    kind = kinds.AttributeType.Name(attribute.type).lower()
-    raise UnsupportedError(f"{where}: attribute '{attribute.name}' of kind {kind} is not supported; export without it")
+    what = type(attribute).AttributeType.Name(kind).lower()
+    raise UnsupportedError(f"{where}: attribute '{attribute.name}' of kind {what} is not supported; export without it")
 
 
 def _text(raw: bytes, name: str, where: str) -> str:

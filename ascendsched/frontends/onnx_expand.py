@@ -7,6 +7,7 @@ model, which the inliner then puts in the node's place.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from ascendsched.frontends.node import text
@@ -46,10 +47,14 @@ def _all_nodes(graph: onnx.GraphProto) -> Iterable[onnx.NodeProto]:
 
 
 def _has_body(node: onnx.NodeProto, opset: int) -> bool:
+    return node.domain in _DEFAULT_DOMAINS and _is_defined_by_others(text(node.op_type), opset)
+
+
+@lru_cache(maxsize=1024)  # names of a file may be anything
+def _is_defined_by_others(op: str, opset: int) -> bool:
     import onnx
 
-    op = text(node.op_type)
-    if node.domain not in _DEFAULT_DOMAINS or not onnx.defs.has(op, opset):
+    if not onnx.defs.has(op, opset):
         return False
     schema: Any = onnx.defs.get_schema(op, opset)
     return bool(schema.has_function or schema.has_context_dependent_function)

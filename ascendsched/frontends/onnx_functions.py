@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from ascendsched.errors import GraphError
-from ascendsched.frontends.onnx_types import bodies_of
+from ascendsched.frontends.onnx_types import all_bodies_of
 
 if TYPE_CHECKING:
     import onnx
@@ -44,7 +44,8 @@ def _size(nodes: Iterable[onnx.NodeProto], functions: Functions, sizes: dict[tup
     for node in nodes:
         key = (node.domain, node.op_type)
         if key not in functions:
-            total += 1 + sum(_size(body.node, functions, sizes, depth) for body in bodies_of(node))
+            bodies = (body for attribute in node.attribute for body in all_bodies_of(attribute))
+            total += 1 + sum(_size(body.node, functions, sizes, depth) for body in bodies)
             continue
         if depth > _MAX_DEPTH or sizes.get(key) == 0:
             raise GraphError(

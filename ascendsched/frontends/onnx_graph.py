@@ -196,9 +196,10 @@ class Scope:
             pending = self._constants[name] = constant_of(pending, self._shared.reader)
         return pending
 
-    def _declare(self, name: str, what: str) -> None:
+    def _declare(self, name: str, what: str, node: onnx.NodeProto | None = None) -> None:
         is_taken = name in self._produced or name in self._constants or name in self._ids
         if not name or is_taken or not isinstance(name, str):  # damaged text arrives as bytes
+            what += "" if node is None else f" of node '{node.name}' ({node.op_type})"
             raise GraphError(
                 f"[onnx] {what} '{name}': the name is empty, no text or taken by another value; "
                 "every value needs its own name"
@@ -240,7 +241,7 @@ class Scope:
         is_constant = node.op_type == "Constant" and node.domain in _DEFAULT_DOMAINS
         for output in node.output:
             if output:
-                self._declare(output, f"output of node '{node.name}' ({node.op_type})")
+                self._declare(output, "output", node)
                 if not is_constant:
                     self._produced.add(output)
         if is_constant:
@@ -248,7 +249,8 @@ class Scope:
             if is_text(node):
                 self.set_kind(node.output[0], STRING)
             self._constants[node.output[0]] = node
-        collect_reads(node, self._reads)
+        else:
+            collect_reads(node, self._reads)
         return is_constant
 
     def _import_node(self, proto: onnx.NodeProto) -> None:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 _UNKNOWN = ValueType(None, None)
 # What exporters write for "not known", as opposed to a dimension that is the same wherever its symbol stands.
 _NO_SYMBOL = frozenset({"", "?", "*", "-1", "None", "unk"})
+_NO_BODIES = frozenset((1, 2, 3, 4, 6, 7, 8, 9))  # AttributeProto.AttributeType: numbers, strings, tensors, their lists
 _NO_SHAPE_VALUE_BYTES = 4096  # larger constants cannot be a shape or an axis list: inference does not need their values
 
 
@@ -133,11 +134,17 @@ def _note(name: str, elem_type: int, rank: int | None, types: dict[str, ValueTyp
 
 
 def bodies_of(node: onnx.NodeProto) -> Iterator[onnx.GraphProto]:
-    """Yield the bodies that a node holds."""
+    """Yield the bodies that a node holds; those of attributes that say to be something else are nobody's."""
     for attribute in node.attribute:
-        if attribute.HasField("g"):
-            yield attribute.g
-        yield from attribute.graphs
+        if attribute.type not in _NO_BODIES:
+            yield from all_bodies_of(attribute)
+
+
+def all_bodies_of(attribute: onnx.AttributeProto) -> Iterator[onnx.GraphProto]:
+    """Yield the bodies that lie in an attribute, whatever it says to be."""
+    if attribute.HasField("g"):
+        yield attribute.g
+    yield from attribute.graphs
 
 
 def _without_large_constants(model: onnx.ModelProto) -> onnx.ModelProto:
@@ -156,12 +163,16 @@ def _without_large_constants(model: onnx.ModelProto) -> onnx.ModelProto:
             graph.initializer.append(tensor)
         elif tensor.name not in declared:
             graph.input.append(_same_type(tensor.name, tensor))
-    for node in source.node:
-        if node.op_type == "Constant" and node.ByteSize() > _NO_SHAPE_VALUE_BYTES and node.attribute[0].HasField("t"):
-            graph.input.append(_same_type(node.output[0], node.attribute[0].t))
-        else:
-            graph.node.append(node)
+    large = {i for i, node in enumerate(source.node) if node.op_type == "Constant" and _is_large(node)}
+    graph.node.extend(source.node if not large else (n for i, n in enumerate(source.node) if i not in large))
+    for i in sorted(large):
+        node = source.node[i]
+        graph.input.append(_same_type(node.output[0], node.attribute[0].t))
     return onnx.ModelProto(ir_version=model.ir_version, opset_import=model.opset_import, graph=graph)
+
+
+def _is_large(constant: onnx.NodeProto) -> bool:
+    return bool(constant.ByteSize() > _NO_SHAPE_VALUE_BYTES and constant.attribute[0].HasField("t"))
 
 
 def _same_type(name: str, tensor: onnx.TensorProto) -> onnx.ValueInfoProto:

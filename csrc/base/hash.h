@@ -34,23 +34,4 @@ inline uint64_t hash_bytes(const void* data, size_t bytes) {
   return mix64(h ^ tail, bytes);
 }
 
-// The hash of much data, such as files: four chains side by side, so that memory is the limit. It finds damage and
-// changes that happen; it does not withstand somebody who makes a second text of the same hash.
-inline uint64_t hash_bulk(const void* data, size_t bytes) {
-  constexpr size_t kLanes = 4;
-  uint64_t lanes[kLanes] = {0x2D358DCCAA6C78A5ull, 0x8BB84B93962EACC9ull, 0x4B33A62ED433D4A3ull, 0x4D5A2DA51DE1AA47ull};
-  const auto* p = static_cast<const unsigned char*>(data);
-  const uint64_t total = bytes;
-  for (; bytes >= kLanes * 16; p += kLanes * 16, bytes -= kLanes * 16) {
-#pragma GCC unroll 4  // the lanes stay in registers
-    for (size_t i = 0; i < kLanes; ++i) {
-      uint64_t w[2];
-      std::memcpy(w, p + i * 16, 16);
-      lanes[i] = mix64(lanes[i] ^ w[0], w[1]) ^ (lanes[i] << 1);
-    }
-  }
-  const uint64_t ends[] = {lanes[0], lanes[1], lanes[2], lanes[3], hash_bytes(p, bytes), total};
-  return hash_words(ends, 6);
-}
-
 }  // namespace asc

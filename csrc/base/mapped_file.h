@@ -10,8 +10,8 @@ namespace asc {
 
 class MappedFile {
  public:
-  // Throws GraphError where the file cannot be opened or mapped.
-  static std::shared_ptr<const MappedFile> open(const std::string& path);
+  // Throws GraphError where the file cannot be opened or mapped; its message starts with `what`.
+  static std::shared_ptr<const MappedFile> open(const std::string& path, const char* what = "[file]");
   ~MappedFile();
   MappedFile(const MappedFile&) = delete;
   MappedFile& operator=(const MappedFile&) = delete;

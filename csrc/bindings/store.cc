@@ -1,10 +1,9 @@
-#include <array>
-
-#include "base/hash.h"
+#include "base/bulk_hash.h"
 #include "base/mapped_file.h"
 #include "bindings/arrays.h"
 #include "bindings/executable.h"
 #include "bindings/module.h"
+#include "graph/saved_file.h"
 #include "graph/serialize.h"
 
 namespace asc {
@@ -44,34 +43,11 @@ py::list hot_shapes(const PyExecutable& e) {
   return runs;
 }
 
-struct Section {
-  uint64_t offset, bytes, hash;
-};
+std::shared_ptr<Graph> graph_of(const SavedFile& file) { return std::make_shared<Graph>(file.graph()); }
 
-ArrayView<const char> section_of(const MappedFile& file, const Section& s) {
-  if (s.offset > file.bytes() || s.bytes > file.bytes() - s.offset)
-    throw GraphError("[load] the file ends inside a section: " + std::to_string(file.bytes()) +
-                     " bytes; save it again");
-  const ArrayView<const char> view(file.data() + s.offset, s.bytes);
-  if (hash_bulk(view.data(), view.size()) != s.hash)
-    throw GraphError("[load] a section of " + std::to_string(s.bytes) +
-                     " bytes does not fit its checksum; save it again");
-  return view;
-}
-
-std::shared_ptr<Graph> map_graph(const std::string& path, const std::array<uint64_t, 3>& structure,
-                                 const std::array<uint64_t, 3>& data) {
+uint64_t file_hash(const std::string& path) {
   const std::shared_ptr<const MappedFile> file = MappedFile::open(path);
-  if (data[0] % kAlignment) throw GraphError("[load] the constants are not aligned; save the file again");
-  return std::make_shared<Graph>(deserialize(section_of(*file, {structure[0], structure[1], structure[2]}),
-                                             section_of(*file, {data[0], data[1], data[2]}), file));
-}
-
-// Of the bytes from `offset` to the end.
-uint64_t file_hash(const std::string& path, uint64_t offset) {
-  const std::shared_ptr<const MappedFile> file = MappedFile::open(path);
-  if (offset > file->bytes()) throw GraphError("[file] '" + path + "' has shrunk; do not change it meanwhile");
-  return hash_bulk(file->data() + offset, file->bytes() - offset);
+  return hash_bulk(file->data(), file->bytes());
 }
 
 uint64_t bytes_hash(const py::bytes& bytes) {
@@ -84,9 +60,25 @@ uint64_t bytes_hash(const py::bytes& bytes) {
 void bind_store(py::module_& m) {
   m.def("graph_bytes", &graph_bytes);
   m.def("hot_shapes", &hot_shapes);
-  m.def("map_graph", &map_graph, py::arg("path"), py::arg("structure"), py::arg("data"),
-        py::call_guard<py::gil_scoped_release>());
-  m.def("file_hash", &file_hash, py::arg("path"), py::arg("offset") = 0, py::call_guard<py::gil_scoped_release>());
+  py::class_<SavedFile, std::shared_ptr<SavedFile>>(m, "SavedFile")
+      .def(py::init([](const std::string& path) { return std::const_pointer_cast<SavedFile>(SavedFile::open(path)); }),
+           py::arg("path"))
+      .def_property_readonly("fault", &SavedFile::fault)
+      .def_property_readonly("description", [](const SavedFile& f) { return py::str(std::string(f.description())); })
+      .def("graph", &graph_of, py::call_guard<py::gil_scoped_release>());
+  m.attr("SAVED_HEADER_BYTES") = SavedFile::kHeaderBytes;
+  m.def(
+      "saved_header",
+      [](const std::string& path, uint64_t structure_bytes, uint64_t description_bytes) {
+        std::string header;
+        {
+          py::gil_scoped_release unlocked;
+          header = SavedFile::header_for(path, structure_bytes, description_bytes);
+        }
+        return py::bytes(header);
+      },
+      py::arg("path"), py::arg("structure_bytes"), py::arg("description_bytes"));
+  m.def("file_hash", &file_hash, py::arg("path"), py::call_guard<py::gil_scoped_release>());
   m.def("bytes_hash", &bytes_hash, py::arg("data"));
 }
 

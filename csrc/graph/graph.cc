@@ -22,6 +22,11 @@ std::string TensorType::text() const {
   return s + "]";
 }
 
+void Graph::reserve(size_t values, size_t nodes) {
+  values_.reserve(values);
+  nodes_.reserve(nodes);
+}
+
 ValueId Graph::add_value(Value v) {
   values_.push_back(std::move(v));
   return static_cast<ValueId>(values_.size() - 1);

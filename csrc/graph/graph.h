@@ -84,7 +84,9 @@ struct Node {
 class Graph {
  public:
   std::string name;
+  bool is_rewritten = false;  // a compiled plan as a graph: what compilation moves or replaces was moved and replaced
 
+  void reserve(size_t values, size_t nodes);
   ValueId add_value(Value v);
   ValueId add_constant(std::string name, HostTensor t);
   void add_input(ValueId v) { inputs_.push_back(v); }

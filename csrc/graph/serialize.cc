@@ -2,12 +2,14 @@
 
 #include <unordered_map>
 
-#include "base/hash.h"
+#include "base/bulk_hash.h"
+#include "base/utf8.h"
 
 namespace asc {
 namespace {
 
-constexpr int kMaxDepth = 64;  // of nested bodies, as in validation
+constexpr int kMaxDepth = 64;                        // of nested bodies, as in validation
+constexpr size_t kValueBytes = 14, kNodeBytes = 20;  // at least
 constexpr uint32_t kNoConstant = 0xFFFFFFFFu;
 
 // The position of a type in Attribute::Data is its code in the file.
@@ -20,6 +22,7 @@ class Writer {
   void graph(const Graph& g, int depth) {
     if (depth > kMaxDepth) throw UnsupportedError("[save] bodies are nested too deeply; flatten the model");
     text(g.name);
+    number<uint8_t>(g.is_rewritten);
     number<uint32_t>(g.value_count());
     for (size_t v = 0; v < g.value_count(); ++v) value(g.value(static_cast<ValueId>(v)));
     list(g.inputs());
@@ -155,6 +158,7 @@ class Reader {
     const uint32_t n = count_of(1);
     std::string s(at_, n);
     at_ += n;
+    if (!is_utf8(s)) fail("a name or text is not UTF-8");
     return s;
   }
   template <typename T>
@@ -211,11 +215,14 @@ class Reader {
     if (depth > kMaxDepth) fail("bodies are nested too deeply");
     Graph g;
     g.name = text();
-    const uint32_t values = count_of(1);
+    g.is_rewritten = number<uint8_t>() != 0;
+    const uint32_t values = count_of(kValueBytes);
+    g.reserve(values, 0);
     for (uint32_t i = 0; i < values; ++i) g.add_value(value());
     for (ValueId v : list<ValueId>()) g.add_input(v);
     for (ValueId v : list<ValueId>()) g.add_output(v);
-    const uint32_t nodes = count_of(1);
+    const uint32_t nodes = count_of(kNodeBytes);
+    g.reserve(values, nodes);
     for (uint32_t i = 0; i < nodes; ++i) g.add_node(node(depth));
     return g;
   }

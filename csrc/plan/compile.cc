@@ -112,17 +112,13 @@ void quantize(LevelBuilder& b) {
   prune(b);
 }
 
-}  // namespace
-
-std::shared_ptr<const Plan> compile_level(LevelBuilder& b) {
-  init_values(b);
-  infer_types_and_fold(b);
-  skip_identities(b);
-  prune(b);
+// Says whether there are now nodes that models cannot name: the graph of such a plan holds what they were made of.
+bool rewrite(LevelBuilder& b) {
   move_transposes(b, false);
   skip_identities(b);
   prune(b);
-  if (b.options->fuse && !b.half_products.empty()) {
+  const bool has_halves = b.options->fuse && !b.half_products.empty();
+  if (has_halves) {
     keep_bfloat16_weights(b);
     prune(b);
   }
@@ -133,17 +129,30 @@ std::shared_ptr<const Plan> compile_level(LevelBuilder& b) {
   prune(b);
   const bool is_quantized = has_bytes(b);
   if (is_quantized) quantize(b);
-  if (arrange_channels_last(b) || (is_quantized && b.options->fuse)) {
+  const bool has_images = arrange_channels_last(b);
+  if (has_images || (is_quantized && b.options->fuse)) {
     move_transposes(b, true);
     skip_identities(b);
     prune(b);
   }
+  return has_halves || is_quantized || has_images;
+}
+
+}  // namespace
+
+std::shared_ptr<const Plan> compile_level(LevelBuilder& b) {
+  init_values(b);
+  infer_types_and_fold(b);
+  skip_identities(b);
+  prune(b);
+  const bool has_own_nodes = !b.graph.is_rewritten && rewrite(b);
   classify(b);
   fuse(b);
   find_roots(b);
   insert_result_copies(b);
   auto plan = std::make_shared<Plan>();
   plan->name = b.graph.name;
+  plan->is_rewritten = b.graph.is_rewritten || (b.options->fuse && !has_own_nodes);
   plan->inputs = b.graph.inputs();
   for (size_t i = 0; i < b.host_outputs.size(); ++i)
     plan->host_outputs.push_back(b.host_outputs[i] ? b.graph.outputs()[i] : kNoValue);

@@ -11,6 +11,7 @@ class Unfolder {
 
   Graph run() {
     graph_.name = plan_.name;
+    graph_.is_rewritten = plan_.is_rewritten;
     find_originals();
     for (ValueId v : plan_.inputs) {
       ids_[v] = add(v, nullptr);  // a body's captured constant is still its input

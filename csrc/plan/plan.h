@@ -84,6 +84,7 @@ struct Plan {
   std::vector<bool> host_inputs;      // by input position: contents are read on the host, so they enter the signature
   std::vector<std::string> dynamic_reasons;  // why shapes can vary; empty: one signature serves every run
   uint32_t node_count = 0;                   // of the whole tree (root plan only)
+  bool is_rewritten = false;                 // all rewrites of a graph were done: its folded graph needs none
 
   bool is_static() const { return dynamic_reasons.empty(); }
   // Byte-stable description, one line per node.

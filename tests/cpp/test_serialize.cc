@@ -1,11 +1,12 @@
 // Graphs as bytes and back, and bytes that are no graph.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
+#include "base/bulk_hash.h"
 #include "base/error.h"
-#include "base/hash.h"
 #include "graph/serialize.h"
 
 namespace {
@@ -41,6 +42,7 @@ Graph body() {
 Graph sample() {
   Graph g;
   g.name = "sample";
+  g.is_rewritten = true;
   asc::Value x;
   x.name = "x";
   x.type = {DType::kFloat32, true, {{3, ""}, {-1, "n"}, {-1, ""}}};
@@ -87,6 +89,7 @@ TEST_CASE("a graph survives being bytes") {
   const Stored stored(asc::serialize(g));
   const Graph r = stored.read(stored.structure);
   CHECK(r.name == "sample");
+  CHECK(r.is_rewritten);
   REQUIRE(r.value_count() == g.value_count());
   CHECK(r.value(0).type.text() == "float32[3, n, ?]");
   CHECK(r.value(1).constant->same_value(*g.value(1).constant));
@@ -100,6 +103,7 @@ TEST_CASE("a graph survives being bytes") {
   CHECK(n.attributes.text() == g.nodes()[0].attributes.text());
   CHECK(n.attributes.get_string("s", "").size() == 9);
   const Graph& inner = *n.attributes.get_graph("g");
+  CHECK(!inner.is_rewritten);
   CHECK(inner.value(1).constant.get() == r.value(1).constant.get());  // equal contents are stored once
   CHECK(asc::serialize(r).structure == stored.structure);
 }
@@ -151,7 +155,7 @@ TEST_CASE("a bool that is neither true nor false is refused") {
 }
 
 TEST_CASE("the hash of much data changes with every byte and with the length") {
-  std::vector<unsigned char> data(200, 0);
+  std::vector<unsigned char> data(1100, 0);  // several blocks and a rest
   const uint64_t plain = asc::hash_bulk(data.data(), data.size());
   for (unsigned char& byte : data) {
     byte ^= 1;
@@ -159,6 +163,23 @@ TEST_CASE("the hash of much data changes with every byte and with the length") {
     byte ^= 1;
   }
   for (size_t size = 0; size < data.size(); ++size) CHECK(asc::hash_bulk(data.data(), size) != plain);
+}
+
+TEST_CASE("a hash does not depend on where the data lie") {
+  std::vector<unsigned char> data(2000), moved(2064);
+  for (size_t i = 0; i < data.size(); ++i) data[i] = static_cast<unsigned char>(i * 7 + i / 256);
+  const uint64_t plain = asc::hash_bulk(data.data(), data.size());
+  for (size_t shift = 0; shift < 64; ++shift) {
+    std::copy(data.begin(), data.end(), moved.begin() + static_cast<std::ptrdiff_t>(shift));
+    CHECK(asc::hash_bulk(moved.data() + shift, data.size()) == plain);
+  }
+}
+
+TEST_CASE("text that is no UTF-8 is refused") {
+  const Stored stored(asc::serialize(sample()));
+  std::string changed = stored.structure;
+  changed[changed.find("node")] = '\xff';
+  CHECK_THROWS_WITH_AS(stored.read(changed), doctest::Contains("UTF-8"), asc::GraphError);
 }
 
 }  // namespace

@@ -60,6 +60,9 @@ struct PlanNode {
   bool is_task() const { return !is_on_host && !is_view() && op->kind != OpKind::kControl; }
 };
 
+// Of the parts of a node: between the order of dimensions that the node works in and that of the graph.
+inline bool is_turn(const Node& part) { return part.op == "Transpose" && part.name.rfind("transpose_to_", 0) == 0; }
+
 enum class SegmentKind : uint8_t { kTasks, kIf, kLoop };
 
 struct Segment {

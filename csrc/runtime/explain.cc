@@ -33,8 +33,12 @@ std::string where(const PlanNode& node, const Level& level, size_t s, size_t n) 
   const std::shared_ptr<const Tiling>& tiling = level.resolver().tiling(s, n);
   std::string text = tiling ? std::string("task, ") + tiling->implementation : "task, not resolved yet";
   if (tiling && tiling->packed_bytes) text += ", packed constants " + std::to_string(tiling->packed_bytes) + " bytes";
-  for (const Node& part : node.parts)
-    text += (&part == &node.parts.front() ? ", fused: " : " + ") + part.op + " '" + part.name + "'";
+  const char* before = ", fused: ";
+  for (const Node& part : node.parts) {
+    if (is_turn(part)) continue;
+    text += before + part.op + " '" + part.name + "'";
+    before = " + ";
+  }
   if (node.is_copy) text += ", copies a result that would alias an input, a constant or another result";
   if (node.op->kind == OpKind::kDataDependent) text += ", its extent is read at a sync point";
   return text;

@@ -11,7 +11,7 @@ namespace asc::cpu {
 
 struct ConvShape : PlainWindow {
   int64_t batch = 0, channels = 0, out_channels = 0, groups = 1;
-  bool has_bias = false;
+  bool has_bias = false, is_last = false;  // is_last: channels lie last in input and output
 
   int64_t group_channels() const { return channels / groups; }
   int64_t group_outputs() const { return out_channels / groups; }

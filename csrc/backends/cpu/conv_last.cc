@@ -25,6 +25,7 @@ ConvShape make_conv_last_shape(const TilingContext& ctx) {
   s.out_channels = w[0];
   s.groups = ctx.attr("group", 1);
   s.has_bias = ctx.has_input(2);
+  s.is_last = true;
   return s;
 }
 
@@ -205,6 +206,7 @@ bool has_conv_last() { return current_isa() != Isa::kBase; }
 
 std::shared_ptr<const Tiling> try_conv_last(const TilingContext& ctx, const std::vector<ConvEnd>& ends) {
   const ConvShape s = make_conv_last_shape(ctx);
+  if (!ends.empty() && wants_float_taps(ctx, s)) return nullptr;
   if (!ctx.options().use_onednn || !ctx.is_constant(1) || s.batch == 0 || s.input_size() == 0) return nullptr;
   const OpenMpThreads threads(threads_for(ctx, s.operations()));
   try {
@@ -224,8 +226,11 @@ std::shared_ptr<const Tiling> try_conv_last(const TilingContext&, const std::vec
 
 std::shared_ptr<const Tiling> tile_conv_last(const TilingContext& ctx) {
   if (count_of(ctx.output(0)) == 0) return create_empty_tiling();
+  ConvShape s = make_conv_last_shape(ctx);
+  if (wants_float_taps(ctx, s)) return tile_float_taps(s);
   if (auto t = try_conv_last(ctx, {})) return t;
-  return tile_turned(ctx, make_conv_last_shape(ctx));
+  s.is_last = false;  // as the convolution behind the turning sees it
+  return tile_turned(ctx, s);
 }
 
 void register_conv_last(KernelRegistry& registry) {

@@ -25,6 +25,9 @@ struct TapConv : Tiling {
   std::vector<int32_t> offsets;         // in the input, of the rows of the packed weights from a segment's first tap
 
   int64_t rows() const { return shape.batch * shape.output_size(); }
+  // In the input, from position to position and from channel to channel.
+  int64_t position_step() const { return shape.is_last ? shape.channels : 1; }
+  int64_t channel_step() const { return shape.is_last ? 1 : shape.input_size(); }
   size_t bytes() const override {
     return sizeof(TapConv) + segments.capacity() * sizeof(Segment) +
            (a_rows.capacity() + c_rows.capacity() + offsets.capacity()) * sizeof(int32_t);
@@ -32,7 +35,8 @@ struct TapConv : Tiling {
 };
 
 // Appends the outputs of one image that see `tap` inside the input (to c_rows), and what they see (to a_rows).
-void find_outputs(const ConvShape& s, int64_t tap, std::vector<int32_t>* a_rows, std::vector<int32_t>* c_rows) {
+void find_outputs(const TapConv& t, int64_t tap, std::vector<int32_t>* a_rows, std::vector<int32_t>* c_rows) {
+  const ConvShape& s = t.shape;
   const int64_t k[] = {tap / (s.kernel[2] * s.kernel[1]), tap / s.kernel[2] % s.kernel[1], tap % s.kernel[2]};
   int64_t o[kWindowAxes], number = 0;
   for (o[0] = 0; o[0] < s.output[0]; ++o[0])
@@ -46,7 +50,7 @@ void find_outputs(const ConvShape& s, int64_t tap, std::vector<int32_t>* a_rows,
           at = at * s.input[axis] + p;
         }
         if (!inside) continue;
-        a_rows->push_back(static_cast<int32_t>(at));
+        a_rows->push_back(static_cast<int32_t>(at * t.position_step()));
         c_rows->push_back(static_cast<int32_t>(number));
       }
 }
@@ -67,7 +71,7 @@ void find_segments(TapConv* t) {
   t->offsets.resize(static_cast<size_t>(s.depth()));
   std::vector<int32_t> a_rows, c_rows, last;
   for (int64_t tap = 0; tap < s.kernel_size(); ++tap, a_rows.clear(), c_rows.clear()) {
-    find_outputs(s, tap, &a_rows, &c_rows);
+    find_outputs(*t, tap, &a_rows, &c_rows);
     if (c_rows.empty()) continue;
     const bool continues = !t->segments.empty() && t->segments.back().taps_end == tap && c_rows == last;
     if (!continues) {
@@ -85,7 +89,7 @@ void find_segments(TapConv* t) {
     segment.taps_end = tap + 1;
     const int32_t offset = a_rows[0] - t->a_rows[segment.rows_begin];
     for (int64_t c = 0; c < s.channels; ++c)
-      t->offsets[static_cast<size_t>(tap * s.channels + c)] = offset + static_cast<int32_t>(c * s.input_size());
+      t->offsets[static_cast<size_t>(tap * s.channels + c)] = offset + static_cast<int32_t>(c * t->channel_step());
   }
 }
 
@@ -143,7 +147,9 @@ void convolve_panel(const TapConv& t, int64_t panel, const float* x, const float
     g.b = packed + segment.taps_begin * s.channels * g.width;
     add(g);
   }
-  for (int64_t image = 0; image < s.batch; ++image)
+  for (int64_t i = 0; s.is_last && i < t.rows(); ++i)
+    std::copy_n(sums + i * g.width, used, y + i * s.out_channels + begin);
+  for (int64_t image = 0; !s.is_last && image < s.batch; ++image)
     transpose(sums + image * positions * g.width, g.width, positions, used,
               y + (image * s.out_channels + begin) * positions);
 }

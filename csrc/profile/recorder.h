@@ -139,26 +139,37 @@ class Recorder {
 class StageTimer {
  public:
   StageTimer(Recorder* r, Stage stage, uint32_t run, int32_t node, uint32_t sequence = 0) : recorder_(r) {
-    if (!recorder_) return;
-    if (recorder_->is_virtual()) {
-      recorder_->mark(stage, node);
-      recorder_ = nullptr;
-      return;
-    }
-    span_ = {now_ticks(), 0, run, node, sequence, stage};
+    if (__builtin_expect(r != nullptr, 0)) begin(stage, run, node, sequence);
   }
   ~StageTimer() {
-    if (!recorder_) return;
-    span_.end_ticks = now_ticks();
-    span_.worker = Recorder::worker();
-    recorder_->log().add(span_);
+    if (__builtin_expect(recorder_ != nullptr, 0)) end();
   }
   StageTimer(const StageTimer&) = delete;
   StageTimer& operator=(const StageTimer&) = delete;
 
  private:
+  // Not inlined, so that a timer that is off costs its two tests.
+  __attribute__((noinline)) void begin(Stage stage, uint32_t run, int32_t node, uint32_t sequence) {
+    if (recorder_->is_virtual()) {
+      recorder_->mark(stage, node);
+      recorder_ = nullptr;
+      return;
+    }
+    run_ = run;
+    node_ = node;
+    sequence_ = sequence;
+    stage_ = stage;
+    start_ticks_ = now_ticks();
+  }
+  __attribute__((noinline)) void end() {
+    recorder_->log().add({start_ticks_, now_ticks(), run_, node_, sequence_, stage_, Recorder::worker()});
+  }
+
   Recorder* recorder_;
-  Span span_;
+  uint64_t start_ticks_;  // this one and those below: set where recorder_ is
+  uint32_t run_, sequence_;
+  int32_t node_;
+  Stage stage_;
 };
 
 }  // namespace asc

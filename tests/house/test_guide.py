@@ -111,6 +111,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("PATH", f"{command.parent}{os.pathsep}{os.environ['PATH']}")
     monkeypatch.setenv("EXAMPLES", str(GUIDE.parents[1] / "examples"))
     monkeypatch.setenv("PYTHONPATH", str(Path(ascendsched.__file__).parents[1]))
+    # `python` and `ascendsched` are those of the environment that runs the tests, as if it were activated.
+    monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}")
     return tmp_path
 
 

@@ -27,7 +27,8 @@ class Widener {
   explicit Widener(LevelBuilder& b) : b_(b) {}
 
   void add(Node n) {
-    if (n.op == "Identity") {  // a name for what is there in both forms: converts nothing
+    const bool is_complete = n.inputs.size() == 1 && n.inputs[0] != kNoValue && n.outputs.size() == 1;
+    if (n.op == "Identity" && is_complete) {  // a name for what is there in both forms: converts nothing
       const ValueId from = n.inputs[0], to = n.outputs[0];
       add_node(b_, std::move(n));
       if (wide_of(from) != kNoValue) set_wide(to, wide_of(from));
@@ -35,7 +36,8 @@ class Widener {
     }
     if (!can_widen(n)) {
       if (n.op == "Cast") note_constant(n);
-      if (n.attributes.get_int(kReadsBFloat16, 0) != 0 && n.inputs.size() > 1) note_product(n.inputs[1], n.outputs[0]);
+      if (n.attributes.get_int(kReadsBFloat16, 0) != 0 && n.inputs.size() > 1 && !n.outputs.empty())
+        note_product(n.inputs[1], n.outputs[0]);
       add_node(b_, std::move(n));
       return;
     }

@@ -16,6 +16,7 @@ import ascendsched as asc
 
 Array = NDArray[np.float32]
 MODES = ("host", "sink")
+pytestmark = pytest.mark.sanitize
 
 
 class Net:

@@ -256,7 +256,7 @@ class Mover {
     const Pending* w = is_shape(p) ? pending(p.node.inputs[0]) : nullptr;
     if (!w) return false;
     const auto rank = static_cast<int64_t>(w->perm.size());
-    const std::string& name = b_.values[p.node.outputs[0]].name;
+    const std::string name = b_.values[p.node.outputs[0]].name;
     const ValueId dims = note_new(asc::add_value(b_, name + "_before_transpose", DType::kInt64, kNoValue));
     const ValueId index =
         note_new(add_constant(b_, name + "_order", HostTensor::from(DType::kInt64, Shape{rank}, w->perm)));

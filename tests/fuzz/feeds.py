@@ -124,7 +124,14 @@ class Overriding:
 
 
 def _swapped(a: np.ndarray) -> np.ndarray:
+    if a.dtype.kind == "V":
+        raise TypeError("types beside NumPy's own have one order of bytes")
     return a.astype(a.dtype.newbyteorder())
+
+
+def _exported(a: np.ndarray) -> Any:
+    a.__dlpack__()  # NumPy does not export every type
+    return DlpackLiar(a, (1, 0), None)
 
 
 def _read_only(a: np.ndarray) -> np.ndarray:
@@ -152,7 +159,7 @@ def _masked(a: np.ndarray) -> np.ndarray:
 SAME: list[Callable[[np.ndarray], Any]] = [
     lambda a: np.asarray(a, order="F"), _strided, _swapped, _read_only, _misaligned, lambda a: a.view(Subclass),
     _masked,
-    lambda a: a[::-1].copy()[::-1] if a.ndim else a, lambda a: DlpackLiar(a, (1, 0), None), ArrayLiar,
+    lambda a: a[::-1].copy()[::-1] if a.ndim else a, _exported, ArrayLiar,
     lambda a: a.copy(),
 ]  # fmt: skip
 
@@ -207,6 +214,13 @@ def mutated(r: random.Random, feeds: dict[str, np.ndarray]) -> tuple[dict[Any, A
         with np.errstate(all="ignore"):
             try:
                 changed[name] = change(feeds[name])
-            except (ValueError, TypeError, IndexError, AttributeError, OverflowError):  # this array has no such form
+            except (
+                ValueError,
+                TypeError,
+                IndexError,
+                AttributeError,
+                OverflowError,
+                BufferError,
+            ):  # this array has no such form
                 return changed, False
     return changed, is_same

@@ -130,7 +130,7 @@ std::unique_lock<std::mutex> Executable::lock() {
 }
 
 std::unique_lock<std::mutex> Executable::lock_unless_executing() {
-  if (executing_.load(std::memory_order_relaxed) == std::this_thread::get_id()) return {};
+  if (executing_.is_this_thread()) return {};
   return std::unique_lock<std::mutex>(mutex_);
 }
 
@@ -281,7 +281,7 @@ void Executable::launch(Run& run, const std::vector<TensorView>& inputs, bool is
 void Executable::execute(Run& run, RunContext& context, const std::vector<TensorView>& inputs) {
   // Host time inside a run that no stage claims; readers count the innermost span.
   StageTimer timer(context.recorder, Stage::kFramework, context.run, -1);
-  executing_.store(std::this_thread::get_id(), std::memory_order_relaxed);
+  executing_.enter();
   try {
     std::vector<Argument> arguments;
     arguments.reserve(inputs.size());
@@ -292,7 +292,7 @@ void Executable::execute(Run& run, RunContext& context, const std::vector<Tensor
   } catch (...) {
     run.error_ = std::current_exception();
   }
-  executing_.store(std::thread::id(), std::memory_order_relaxed);
+  executing_.leave();
   run.holdings_.kept.insert(run.holdings_.kept.end(), context_.retired.begin(), context_.retired.end());
   context_.retired.clear();
 }

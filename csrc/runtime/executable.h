@@ -1,12 +1,10 @@
 // A plan on one device: the public face of the core. Thread-safe: runs are launched one at a time, in order.
 #pragma once
 
-#include <atomic>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "runtime/devices.h"
@@ -15,6 +13,7 @@
 #include "runtime/level.h"
 #include "runtime/repeat.h"
 #include "runtime/run.h"
+#include "sync/occupant.h"
 
 namespace asc {
 
@@ -124,8 +123,8 @@ class Executable : public std::enable_shared_from_this<Executable> {
   const uint32_t fork_generation_;
   std::vector<NodeInfo> nodes_;  // by plan-wide number
 
-  std::mutex mutex_;                          // guards all below
-  std::atomic<std::thread::id> executing_{};  // the thread that launches a run
+  std::mutex mutex_;    // guards all below
+  Occupant executing_;  // launches a run
   std::unique_ptr<Device> device_;
   std::unique_ptr<Streams> streams_;
   std::unique_ptr<Pool> pool_;

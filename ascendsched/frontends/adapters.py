@@ -174,6 +174,11 @@ def _roi_align(node: NodeDef, ctx: AdapterContext) -> None:
     node.attributes.setdefault("coordinate_transformation_mode", "output_half_pixel")
 
 
+def _dft(node: NodeDef, ctx: AdapterContext) -> None:
+    axis = ctx.constant(np.array(node.attributes.pop("axis", 1), np.int64), f"{node.name}_axis")
+    node.inputs = [node.inputs[0], node.input(1), axis]
+
+
 def _grid_sample(node: NodeDef, ctx: AdapterContext) -> None:
     mode = node.attributes.get("mode", "bilinear")
     node.attributes["mode"] = {"bilinear": "linear", "bicubic": "cubic"}.get(mode, mode)
@@ -202,6 +207,7 @@ ADAPTERS: dict[str, tuple[tuple[int, Adapter], ...]] = {
     "Concat": ((4, old.concat),),
     "ConstantOfShape": ((_EVERY_OPSET, _constant_of_shape),),
     "ConvInteger": ((_EVERY_OPSET, quantized.conv_integer),),
+    "DFT": ((20, _dft),),
     "Dropout": (
         (7, old.drop("is_test")),
         (_EVERY_OPSET, training.dropout),

@@ -27,13 +27,11 @@ NAME = "onnx.reference"
 OPERATORS = frozenset(
     {
         "Col2Im",
-        "DFT",
         "DeformConv",
         "Det",
         "MaxUnpool",
         "MelWeightMatrix",
         "RoiAlign",
-        "STFT",
         "TensorScatter",
         "TfIdfVectorizer",
         "Unique",

@@ -21,6 +21,7 @@ const OpRegistry& OpRegistry::instance() {
     register_reduce_ops(r);
     register_nn_ops(r);
     register_image_ops(r);
+    register_signal_ops(r);
     register_quantize_ops(r);
     register_generate_ops(r);
     register_control_ops(r);

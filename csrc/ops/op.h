@@ -117,6 +117,7 @@ void register_movement_ops(OpRegistry&);  // Reshape, Transpose, Slice, Concat, 
 void register_reduce_ops(OpRegistry&);
 void register_nn_ops(OpRegistry&);        // Conv, pooling, normalisation, Softmax, LSTM
 void register_image_ops(OpRegistry&);     // Resize, NonMaxSuppression
+void register_signal_ops(OpRegistry&);    // DFT, STFT
 void register_quantize_ops(OpRegistry&);  // QuantizeLinear, DequantizeLinear, DynamicQuantizeLinear, MatMulInteger
 void register_generate_ops(OpRegistry&);  // Shape, Size, Range, ConstantOfShape, Constant, NonZero, …
 void register_control_ops(OpRegistry&);

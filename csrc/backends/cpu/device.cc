@@ -85,6 +85,7 @@ KernelRegistry make_registry() {
   register_nn_kernels(registry);
   register_quantize_kernels(registry);
   register_image_kernels(registry);
+  register_signal_kernels(registry);
   register_fused_kernels(registry);
   register_extension_kernels(registry);
   return registry;

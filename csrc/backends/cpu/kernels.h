@@ -13,6 +13,7 @@ void register_nn_kernels(KernelRegistry& registry);           // Conv, pooling, 
 void register_extension_kernels(KernelRegistry& registry);    // operators that packages bring
 void register_fused_kernels(KernelRegistry& registry);        // nodes that fusion made
 void register_quantize_kernels(KernelRegistry& registry);     // QuantizeLinear, …, MatMulInteger
+void register_signal_kernels(KernelRegistry& registry);       // DFT, STFT
 void register_image_kernels(KernelRegistry& registry);        // Resize, NonMaxSuppression
 
 }  // namespace asc

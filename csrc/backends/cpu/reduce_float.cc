@@ -1,6 +1,7 @@
 // Reductions of float32, float16 and bfloat16, all accumulated in float32 by the vector primitives.
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <limits>
 
 #include "backends/cpu/real_io.h"
@@ -217,10 +218,75 @@ Status launch_columns(const Task& task, void* const* slots, Worker&) {
   return Status::kOk;
 }
 
+// to[k][i] = from[i][k], kRow numbers to a row of `from` and n to one of `to`.
+template <int kRow>
+void turn_rows(const float* from, float* to, int64_t n) {
+  int64_t i = 0;
+  if constexpr (kRow == 2) {
+    for (; i + 4 <= n; i += 4) {
+      typedef float Four __attribute__((vector_size(16)));
+      typedef int32_t Places __attribute__((vector_size(16)));
+      Four low, high;
+      std::memcpy(&low, from + 2 * i, sizeof low);
+      std::memcpy(&high, from + 2 * i + 4, sizeof high);
+      const Four first = __builtin_shuffle(low, high, Places{0, 2, 4, 6});
+      const Four second = __builtin_shuffle(low, high, Places{1, 3, 5, 7});
+      std::memcpy(to + i, &first, sizeof first);
+      std::memcpy(to + n + i, &second, sizeof second);
+    }
+  }
+  for (; i < n; ++i)
+    for (int k = 0; k < kRow; ++k) to[k * n + i] = from[i * kRow + k];
+}
+
+void turn_rows(const float* from, float* to, int64_t row, int64_t n) {
+  switch (row) {
+    case 2:
+      return turn_rows<2>(from, to, n);
+    case 3:
+      return turn_rows<3>(from, to, n);
+    case 4:
+      return turn_rows<4>(from, to, n);
+    default:
+      for (int64_t i = 0; i < n; ++i)
+        for (int64_t k = 0; k < row; ++k) to[k * n + i] = from[i * row + k];
+  }
+}
+
+constexpr int64_t kShortRow = 8;
+
+bool has_short_rows(const ReduceTiling& t) {
+  return t.row_is_reduced && t.reduce_rank == 0 && t.keep_rank == 1 && t.row > 1 && t.row <= kShortRow &&
+         t.kind != ReduceKind::kLogSumExp;
+}
+
+// Rows of a few numbers, one behind the other: they are turned into columns.
+template <typename Io>
+Status launch_short_rows(const Task& task, void* const* slots, Worker&) {
+  const auto& t = *static_cast<const ReduceTiling*>(task.tiling);
+  const VecTable& v = *t.vec;
+  float in_buffer[kRealChunk], columns[kRealChunk], out_buffer[kRealChunk];
+  const auto* x = task.input<typename Io::Element>(slots, 0);
+  auto* y = task.output<typename Io::Element>(slots, 0);
+  const int64_t chunk = kRealChunk / t.row, count = t.keep[0].count;
+  for (int64_t begin = 0; begin < count; begin += chunk) {
+    const int64_t n = std::min(chunk, count - begin);
+    turn_rows(Io::load(v, x + begin * t.row, in_buffer, n * t.row), columns, t.row, n);
+    float* target = Io::target(y + begin, out_buffer);
+    std::fill_n(target, n, identity_of(t.kind));
+    for (int64_t k = 0; k < t.row; ++k)
+      accumulate(v, t.kind, columns + k * n, target, columns + k * n, static_cast<size_t>(n));
+    finish_row(v, t.kind, target, static_cast<size_t>(n), t.count);
+    Io::store(v, target, y + begin, n);
+  }
+  return Status::kOk;
+}
+
 template <typename Io>
 Status launch_reduce(const Task& task, void* const* slots, Worker& worker) {
-  const bool is_row = static_cast<const ReduceTiling*>(task.tiling)->row_is_reduced;
-  return is_row ? launch_rows<Io>(task, slots, worker) : launch_columns<Io>(task, slots, worker);
+  const auto& t = *static_cast<const ReduceTiling*>(task.tiling);
+  if (has_short_rows(t)) return launch_short_rows<Io>(task, slots, worker);
+  return t.row_is_reduced ? launch_rows<Io>(task, slots, worker) : launch_columns<Io>(task, slots, worker);
 }
 
 }  // namespace

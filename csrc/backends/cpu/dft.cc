@@ -29,22 +29,33 @@ struct DftTiling : Tiling {
   int64_t lanes = 1;
   int threads = 1;
 
-  bool is_real() const { return geometry.in_parts == 1 || geometry.is_irfft(); }
+  // The inverse transform of real numbers is the conjugate of the transform.
+  bool conjugates() const { return geometry.is_inverse && geometry.in_parts == 1; }
+  // Others mirror them.
+  int64_t computed_bins() const { return is_folded ? std::min(geometry.bins, geometry.length / 2 + 1) : geometry.bins; }
+  // Elements of the lanes that lie in a row of the input or output as pairs (re, im) without gaps.
+  int64_t pairs_given(bool has_window) const {
+    if (geometry.in_parts == 2) return geometry.in_step == 2 && !has_window ? geometry.given : 0;
+    return is_folded && geometry.in_step == 1 ? geometry.given / 2 : 0;
+  }
+  int64_t pairs_wanted() const {
+    if (geometry.is_irfft()) return is_folded && geometry.out_step == 1 ? geometry.length / 2 : 0;
+    return geometry.out_step == 2 ? computed_bins() : 0;
+  }
   int64_t plane() const { return rows * lanes; }
   size_t bytes() const override {
     return sizeof(*this) - sizeof(fft) + fft.bytes() + fold_roots.capacity() * sizeof(T);
   }
 };
 
-// Samples of one row into a lane of the planes; zeros behind them. `window` may be null.
+// Samples of one row from element `begin` on into a lane of the planes; zeros behind them. `window` may be null.
 template <typename T>
-void load_lane(const DftTiling<T>& t, const T* x, const T* window, T* re, T* im) {
+void load_lane(const DftTiling<T>& t, const T* x, const T* window, int64_t begin, T* re, T* im) {
   const DftGeometry& g = t.geometry;
   const int64_t lanes = t.lanes, step = g.in_step;
-  const bool pairs = t.is_folded && !g.is_irfft();
-  if (pairs) {
+  if (t.is_folded && !g.is_irfft()) {
     const int64_t half = g.length / 2, whole = g.given / 2;
-    for (int64_t j = 0; j < whole; ++j) {
+    for (int64_t j = begin; j < whole; ++j) {
       re[j * lanes] = x[2 * j * step] * (window ? window[2 * j] : T{1});
       im[j * lanes] = x[(2 * j + 1) * step] * (window ? window[2 * j + 1] : T{1});
     }
@@ -52,7 +63,7 @@ void load_lane(const DftTiling<T>& t, const T* x, const T* window, T* re, T* im)
     if (g.given % 2) re[whole * lanes] = x[2 * whole * step];
     return;
   }
-  for (int64_t j = 0; j < g.given; ++j) {
+  for (int64_t j = begin; j < g.given; ++j) {
     const T w = window ? window[j] : T{1};
     re[j * lanes] = x[j * step] * w;
     im[j * lanes] = g.in_parts == 2 ? x[j * step + 1] * w : T{0};
@@ -74,26 +85,26 @@ void mirror(const DftTiling<T>& t, Planes<T> x) {
 }
 
 template <typename T>
-void store_real(const DftTiling<T>& t, const T* re, const T* im, T scale, T* y) {
+void store_real(const DftTiling<T>& t, const T* re, const T* im, T scale, int64_t begin, T* y) {
   const DftGeometry& g = t.geometry;
   const int64_t lanes = t.lanes, step = g.out_step;
   if (!t.is_folded) {
-    for (int64_t k = 0; k < g.length; ++k) y[k * step] = re[k * lanes] * scale;
+    for (int64_t k = begin; k < g.length; ++k) y[k * step] = re[k * lanes] * scale;
     return;
   }
-  for (int64_t k = 0; k < g.length / 2; ++k) {
+  for (int64_t k = begin; k < g.length / 2; ++k) {
     y[2 * k * step] = re[k * lanes] * scale;
     y[(2 * k + 1) * step] = im[k * lanes] * scale;
   }
 }
 
 template <typename T>
-void store_complex(const DftTiling<T>& t, const T* re, const T* im, T scale, T* y) {
+void store_complex(const DftTiling<T>& t, const T* re, const T* im, T scale, int64_t begin, T* y) {
   const DftGeometry& g = t.geometry;
   const int64_t lanes = t.lanes, step = g.out_step;
-  const T im_scale = g.is_inverse && t.is_real() ? -scale : scale;
-  const int64_t end = t.is_folded ? std::min(g.bins, g.length / 2 + 1) : g.bins;
-  for (int64_t k = 0; k < end; ++k) {
+  const T im_scale = t.conjugates() ? -scale : scale;
+  const int64_t end = t.computed_bins();
+  for (int64_t k = begin; k < end; ++k) {
     y[k * step] = re[k * lanes] * scale;
     y[k * step + 1] = im[k * lanes] * im_scale;
   }
@@ -114,7 +125,7 @@ void transform(const DftTiling<T>& t, Planes<T>* x, Planes<T>* other) {
     else
       mirror(t, *x);
   }
-  const bool exchanges = g.is_inverse && g.in_parts == 2;  // the inverse of a real row is the conjugate
+  const bool exchanges = g.is_inverse && !t.conjugates();
   if (exchanges) std::swap(x->re, x->im), std::swap(other->re, other->im);
   t.fft.run(x, other, t.lanes);
   if (exchanges) std::swap(x->re, x->im), std::swap(other->re, other->im);
@@ -122,14 +133,54 @@ void transform(const DftTiling<T>& t, Planes<T>* x, Planes<T>* other) {
 }
 
 template <typename T>
+struct DftOperands {
+  const T *in, *window;
+  T* out;
+};
+
+template <typename T>
+void load_rows(const DftTiling<T>& t, const DftOperands<T>& o, int64_t begin, int64_t used, Planes<T> x) {
+  const DftGeometry& g = t.geometry;
+  const auto row = [&](int64_t q) {
+    return o.in + (begin + q) / g.inner * g.in_outer_step + (begin + q) % g.inner * g.in_inner_step;
+  };
+  const int64_t pairs = t.pairs_given(o.window != nullptr), whole = pairs ? used / kFftRows * kFftRows : 0;
+  for (int64_t q = 0; q < whole; q += kFftRows) {
+    const T* const rows[kFftRows] = {row(q), row(q + 1), row(q + 2), row(q + 3)};
+    fft_passes<T>().gather(rows, o.window, pairs, {x.re + q, x.im + q}, t.lanes);
+  }
+  for (int64_t q = 0; q < used; ++q) load_lane(t, row(q), o.window, q < whole ? pairs : 0, x.re + q, x.im + q);
+}
+
+template <typename T>
+void store_rows(const DftTiling<T>& t, const DftOperands<T>& o, int64_t begin, int64_t used, Planes<T> x) {
+  const DftGeometry& g = t.geometry;
+  const auto row = [&](int64_t q) {
+    return o.out + (begin + q) / g.inner * g.out_outer_step + (begin + q) % g.inner * g.out_inner_step;
+  };
+  const T scale = g.is_inverse ? T{1} / static_cast<T>(g.length) : T{1};
+  const int64_t pairs = t.pairs_wanted(), whole = pairs ? used / kFftRows * kFftRows : 0;
+  for (int64_t q = 0; q < whole; q += kFftRows) {
+    T* const rows[kFftRows] = {row(q), row(q + 1), row(q + 2), row(q + 3)};
+    fft_passes<T>().scatter({x.re + q, x.im + q}, t.lanes, pairs, scale, t.conjugates() ? -scale : scale, rows);
+  }
+  for (int64_t q = 0; q < used; ++q) {
+    const int64_t done = q < whole ? pairs : 0;
+    if (g.is_irfft())
+      store_real(t, x.re + q, x.im + q, scale, done, row(q));
+    else
+      store_complex(t, x.re + q, x.im + q, scale, done, row(q));
+  }
+}
+
+template <typename T>
 Status launch_dft(const Task& task, void* const* slots, Worker&) {
   const auto& t = *static_cast<const DftTiling<T>*>(task.tiling);
   const DftGeometry& g = t.geometry;
-  const T* in = task.input<T>(slots, 0);
-  const T* window = g.is_framed && task.has_input(slots, 2) ? task.input<T>(slots, 2) : nullptr;
-  T* out = task.output<T>(slots, 0);
+  const bool has_window = g.is_framed && task.has_input(slots, 2);
+  const DftOperands<T> o{task.input<T>(slots, 0), has_window ? task.input<T>(slots, 2) : nullptr,
+                         task.output<T>(slots, 0)};
   const int64_t count = g.outer * g.inner, blocks = (count + t.lanes - 1) / t.lanes;
-  const T scale = g.is_inverse ? T{1} / static_cast<T>(g.length) : T{1};
   parallel_for(t.threads, t.threads, [&](int64_t part) {
     T* planes = static_cast<T*>(task.workspace(slots)) + part * 4 * t.plane();
     Planes<T> x{planes, planes + t.plane()}, other{x.im + t.plane(), x.im + 2 * t.plane()};
@@ -137,19 +188,9 @@ Status launch_dft(const Task& task, void* const* slots, Worker&) {
     for (int64_t begin = own.begin * t.lanes; begin < std::min(own.end * t.lanes, count); begin += t.lanes) {
       const int64_t used = std::min(t.lanes, count - begin);
       if (used < t.lanes) std::fill_n(planes, 4 * t.plane(), T{0});
-      for (int64_t q = 0; q < used; ++q) {
-        const int64_t o = (begin + q) / g.inner, i = (begin + q) % g.inner;
-        load_lane(t, in + o * g.in_outer_step + i * g.in_inner_step, window, x.re + q, x.im + q);
-      }
+      load_rows(t, o, begin, used, x);
       transform(t, &x, &other);
-      for (int64_t q = 0; q < used; ++q) {
-        const int64_t o = (begin + q) / g.inner, i = (begin + q) % g.inner;
-        T* y = out + o * g.out_outer_step + i * g.out_inner_step;
-        if (g.is_irfft())
-          store_real(t, x.re + q, x.im + q, scale, y);
-        else
-          store_complex(t, x.re + q, x.im + q, scale, y);
-      }
+      store_rows(t, o, begin, used, x);
     }
   });
   return Status::kOk;

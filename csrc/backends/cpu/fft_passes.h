@@ -13,6 +13,7 @@ struct Planes {
   T *re, *im;
 };
 
+constexpr int kFftRows = 4;       // of gather and scatter
 constexpr int kMaxFftRadix = 31;  // radices are 2, 4 and odd numbers up to here
 
 // One decimation of transforms of length radix * groups: to(radix * p + j) = w_p^j * (butterfly j of from(p + k *
@@ -35,6 +36,10 @@ struct FftPasses {
   // back, without factors. w[k] = exp(-2 pi i k / n), k <= n / 4.
   void (*split)(Planes<T> x, const T* w, int64_t half, int64_t lanes);
   void (*merge)(Planes<T> x, const T* w, int64_t half, int64_t lanes);
+  // Four lanes from or to as many rows of `count` pairs (re, im), one behind the other. `factors` may be null, else the
+  // pairs are multiplied by it, number by number.
+  void (*gather)(const T* const* rows, const T* factors, int64_t count, Planes<T> to, int64_t lanes);
+  void (*scatter)(Planes<T> from, int64_t lanes, int64_t count, T re_scale, T im_scale, T* const* rows);
 };
 
 // The version of current_isa(). T: float, double.

@@ -23,6 +23,7 @@ constexpr std::string_view kPickers[] = {"Gather", "Slice", "GatherElements", "G
 double operations_per_element(std::string_view op) {
   if (op == "Softmax" || op == "LayerNormalization" || op == "Erf") return 8;
   if (op == "RMSNormalization" || op == "Sigmoid") return 6;
+  if (op == "DFT" || op == "STFT") return 20;  // 2.5 times the logarithm of a frame's length
   return op == "Gelu" ? 12 : 1;
 }
 

@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 from onnx import helper as h
 
+import ascendsched as asc
 from tests.unit.fusion_models import build, check, normal
+from tests.unit.onnx_models import info, model
 
 
 def run_of(operands: int, ops: tuple[str, ...] = ("Add", "Mul", "Sub", "Max", "Div")):
@@ -55,3 +57,34 @@ def test_softmax_over_columns_few_or_many(op, columns, length):
         got = check(build(made, {"x": x.shape}, constants), {"x": x}, tasks=1).astype(np.float64)
         sums = (got if op == "Softmax" else np.exp(got)).sum(axis=1)
         np.testing.assert_allclose(sums, 1, atol=1e-5)
+
+
+KINDS = {
+    "ReduceSum": lambda x: x.sum(-1),
+    "ReduceMean": lambda x: x.mean(-1),
+    "ReduceMax": lambda x: x.max(-1),
+    "ReduceMin": lambda x: x.min(-1),
+    "ReduceProd": lambda x: x.prod(-1),
+    "ReduceL1": lambda x: np.abs(x).sum(-1),
+    "ReduceL2": lambda x: np.sqrt((x * x).sum(-1)),
+    "ReduceSumSquare": lambda x: (x * x).sum(-1),
+    "ReduceLogSum": lambda x: np.log(x.sum(-1)),
+    "ReduceLogSumExp": lambda x: np.log(np.exp(x).sum(-1)),
+}
+
+
+@pytest.mark.parametrize("op", KINDS)
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+@pytest.mark.parametrize("row", [1, 2, 3, 4, 5, 8, 9])
+def test_reductions_of_a_few_neighbours(op, dtype, row):
+    axes = {"axes": np.array([-1], np.int64)}
+    for count in (1, 3, 7, 64, 300, 1025):
+        x = np.abs(normal(count, row, seed=row)).astype(dtype)
+        if op in ("ReduceMax", "ReduceMin", "ReduceSum"):
+            x[count // 2, row - 1] = np.nan
+        kind = h.np_dtype_to_tensor_dtype(x.dtype)
+        node = h.make_node(op, ["x", "axes"], ["y"], keepdims=0)
+        made = model([node], [info("x", kind, ["n", row])], [info("y", kind)], axes)
+        got = np.asarray(asc.compile(made, threads=1)(x))
+        want = KINDS[op](x.astype(np.float64))
+        np.testing.assert_allclose(got, want, rtol=2e-6 if dtype == "float32" else 2e-3, atol=1e-6)

@@ -1,6 +1,7 @@
 #include "host/pipeline.h"
 
 #include <algorithm>
+#include <thread>
 
 #include "sync/fork.h"
 
@@ -10,18 +11,29 @@ namespace {
 constexpr size_t kBatches = 64;       // between two stages
 constexpr uint32_t kBatchNodes = 32;  // bits of Batch::changed
 // A batch waits no longer for further nodes: waking a worker costs some 10 us. Near both ends of a run less, where the
-// next stage has nothing else to do.
+// next stage has nothing else to do, and spins for what comes so soon.
 constexpr double kLeastBatchNs = 25'000, kMostBatchNs = 300'000;
 constexpr size_t kPendingJobs = 16;  // tilings made ahead of the node at hand, per helper
-constexpr int64_t kSpinNs = 0;       // workers park at once: those they wait for need the CPU
+constexpr int64_t kSpinNs = 0;       // between batches workers park at once: those they wait for need the CPU
 constexpr uint8_t kPlacer = 1, kLauncher = 2, kFirstHelper = 3;  // Recorder::worker
 constexpr int kMaxHelpers = static_cast<int>(Recorder::kMaxWorkers) - 2;
+
+// Of a worker near the ends of a run, where no more threads run than there are CPUs.
+int64_t spin_ns_of(PipelineShape shape) {
+  const bool has_room = shape == PipelineShape::kResolveThenRest || std::thread::hardware_concurrency() > 2;
+  return has_room ? default_spin_ns() : 0;
+}
 
 }  // namespace
 
 struct Pipeline::Work {
   Work(HostSegment& segment, const HostSegment::Use& use, PipelineShape shape)
-      : segment(segment), use(use), shape(shape), changed(segment.size()), start(now_ticks()) {}
+      : segment(segment),
+        use(use),
+        shape(shape),
+        spin_ns(spin_ns_of(shape)),
+        changed(segment.size()),
+        start(now_ticks()) {}
 
   // How long a batch may wait, after `end` nodes were resolved by `now`.
   double patience_ns(uint32_t end, uint64_t now) const {
@@ -33,10 +45,12 @@ struct Pipeline::Work {
   HostSegment& segment;
   HostSegment::Use use;
   const PipelineShape shape;
+  const int64_t spin_ns;                                                // of workers for a batch that comes soon
   std::deque<std::pair<uint32_t, std::shared_ptr<TilingJob>>> pending;  // nodes whose tiling is being made
   std::vector<bool> changed;
   const uint64_t start;           // of the run
   uint32_t handed = 0;            // nodes given to the next stage
+  uint32_t last_count = 0;        // of them, those of the last batch
   uint64_t batch_start = 0;       // when the node at `handed` was resolved
   std::atomic<uint32_t> done{0};  // nodes through the last stage
   std::atomic<bool> has_failed{false};
@@ -64,8 +78,9 @@ void Pipeline::Inbox::pop_front() {
   space.wake();
 }
 
-Pipeline::Batch* Pipeline::Inbox::wait() {
-  work.wait([this] { return ring.front() != nullptr || ring.is_closed(); });
+Pipeline::Batch* Pipeline::Inbox::wait(int64_t spin_ns) {
+  const auto has_work = [this] { return ring.front() != nullptr || ring.is_closed(); };
+  if (!spin_until(has_work, spin_ns)) work.wait(has_work);
   return ring.front();
 }
 
@@ -143,9 +158,20 @@ void Pipeline::run(HostSegment& segment, PipelineShape shape, Frame& frame, RunC
     if (!job->try_make()) job->settle();
     segment.abandon(n);
   }
-  finished_.wait([&] { return work.done == work.handed; });
+  finish(work);
   segment.end(work.use, !work.has_failed);
   if (work.error) std::rethrow_exception(work.error);
+}
+
+// Waits for the workers. Sleeps until they begin the last batch, which is short, and spins for its end: what follows on
+// the stream is not to wait for a thread to wake up.
+void Pipeline::finish(Work& work) {
+  const auto sleep_until = [&](uint32_t count) {
+    awaited_ = count;
+    finished_.wait([&] { return work.done >= count; });
+  };
+  sleep_until(work.handed - work.last_count);
+  if (!spin_until([&] { return work.done == work.handed; }, default_spin_ns())) sleep_until(work.handed);
 }
 
 // Called where memory ran out: by the placing worker, or by the launching thread while the workers have nothing to do.
@@ -195,16 +221,20 @@ void Pipeline::take_pending(Work& work, bool must) {
   }
 }
 
-// Gives nodes up to `end` to the next stage: at once where it is the last, else when a batch is full or old.
+// Gives nodes up to `end` to the next stage: at once where it is the first, which wakes the worker, or the last, else
+// when a batch is full or old.
 void Pipeline::hand_over(Work& work, uint32_t end, bool is_last) {
   while (work.handed < end) {
     const uint32_t count = std::min(end - work.handed, kBatchNodes);
     const uint64_t now = now_ticks();
     const double age_ns = static_cast<double>(now - work.batch_start) * ns_per_tick();
-    if (!is_last && count < kBatchNodes && age_ns < work.patience_ns(end, now)) return;
-    Batch batch{&work, work.handed, count, 0};
+    const double patience_ns = work.patience_ns(end, now);
+    if (!is_last && work.handed && count < kBatchNodes && age_ns < patience_ns) return;
+    Batch batch{&work, work.handed, count, 0, patience_ns > kLeastBatchNs ? 0 : work.spin_ns};
     for (uint32_t i = 0; i < count; ++i) batch.changed |= uint32_t{work.changed[work.handed + i]} << i;
     work.handed += count;
+    work.last_count = count;
+    if (work.handed == work.segment.size()) batch.spin_ns = 0;
     work.batch_start = now;
     placing_.push(batch);
   }
@@ -214,7 +244,9 @@ void Pipeline::hand_over(Work& work, uint32_t end, bool is_last) {
 
 void Pipeline::place_batches() {
   Recorder::worker() = kPlacer;
-  while (const Batch* next = placing_.wait()) {
+  int64_t spin_ns = 0;
+  while (const Batch* next = placing_.wait(spin_ns)) {
+    spin_ns = next->spin_ns;
     place(*next);
     placing_.pop_front();
   }
@@ -222,7 +254,9 @@ void Pipeline::place_batches() {
 
 void Pipeline::launch_batches() {
   Recorder::worker() = kLauncher;
-  while (const Batch* next = launching_.wait()) {
+  int64_t spin_ns = 0;
+  while (const Batch* next = launching_.wait(spin_ns)) {
+    spin_ns = next->spin_ns;
     launch(*next);
     launching_.pop_front();
   }
@@ -231,14 +265,14 @@ void Pipeline::launch_batches() {
 void Pipeline::place(const Batch& batch) {
   Work& work = *batch.work;
   const uint32_t end = batch.first + batch.count;
-  placed_ = {&work, batch.first, 0, 0};
+  placed_ = {&work, batch.first, 0, 0, 0};
   try {
     for (uint32_t n = batch.first; n < end && !work.has_failed; ++n, ++placed_.count)
       work.segment.place(n, (batch.changed >> (n - batch.first)) & 1u, work.use);
   } catch (...) {
     work.fail();
   }
-  const Batch rest{&work, placed_.first, end - placed_.first, 0};
+  const Batch rest{&work, placed_.first, end - placed_.first, 0, batch.spin_ns};
   placed_.count = 0;
   pass_on(rest);
 }
@@ -257,8 +291,8 @@ void Pipeline::launch(const Batch& batch) {
   } catch (...) {
     work.fail();
   }
-  work.done += batch.count;  // the work may be gone now
-  finished_.wake();
+  const uint32_t done = work.done += batch.count;  // the work may be gone now
+  if (done >= awaited_) finished_.wake();
 }
 
 // Makes one tiling that nobody has begun; false when there is none.

@@ -56,9 +56,8 @@ HostStreams::HostStreams(const Resolver& resolver, size_t segment, const StreamS
 
 bool HostStreams::choose(double pace_ns) {
   ++runs_;
-  if (!has_branches_ || (runs_ < next_choice_ && !must_choose_)) return false;
+  if (!has_branches_ || runs_ < next_choice_) return false;
   next_choice_ = runs_ + std::min(runs_, kMostRunsApart);
-  must_choose_ = false;
   const std::vector<StreamTask> tasks = make_stream_tasks(resolver_, index_, settings_.task_ns);
   StreamLimits limits = settings_.limits;
   limits.costs.pace_ns = pace_ns;
@@ -105,10 +104,7 @@ void HostStreams::begin(RunContext& run) {
 Stream& HostStreams::prepare(uint32_t n) {
   const StreamOrder& order = present_->choice.order;
   const uint32_t task = task_of_[n];
-  if (!is_joined_ && !present_->is_alone[task] && resolver_.tiling(index_, n)->threads > 1) {
-    must_choose_ = true;
-    join();
-  }
+  if (!is_joined_ && !present_->is_alone[task] && resolver_.tiling(index_, n)->threads > 1) join();
   if (is_joined_) return run_->streams->first();
   while (order.steps[next_step_].kind != Kind::kTask) append(order.steps[next_step_++]);
   ++next_step_;

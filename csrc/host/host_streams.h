@@ -26,7 +26,7 @@ class HostStreams {
     return has_branches_ && (settings_.limits.is_forced || !run.is_inline);
   }
   // After a run of all tasks: chooses the order anew, from what was resolved last, after the 1st, 2nd, 4th… and each
-  // 64th run, and where tasks did not fit the present one. `pace_ns`: between two launches of the host, who limits what
+  // 64th run. `pace_ns`: between two launches of the host, who limits what
   // streams can gain. True: the order has changed.
   bool choose(double pace_ns);
   // Null: one stream.
@@ -63,7 +63,6 @@ class HostStreams {
   std::shared_ptr<Order> present_;
   std::string why_one_;  // where there is no order
   uint32_t runs_ = 0, next_choice_ = 1;
-  bool must_choose_ = false;
   // Of the run at hand.
   RunContext* run_ = nullptr;
   uint32_t round_ = 0;

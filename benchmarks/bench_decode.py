@@ -100,9 +100,7 @@ def _host_beside_sink(effort: Effort) -> Table:
         request = Request(engine, tokens)
         for _ in range(3):  # host mode keeps a schedule once its shapes came back often enough
             request.result()
-        subjects.append(
-            Subject(label, request.advance, STEPS, request.result, request.started, label.startswith(PEER))
-        )
+        subjects.append(Subject(label, request.advance, STEPS, request.result, request.started, label.startswith(PEER)))
     table = compare("larger decoder, lengths come back", "token", subjects, reference, effort, calls=1, rate="tokens/s")
     host, sink = (np.array(subject.times_us) for subject in table.subjects[:2])
     table.notes.append(

@@ -100,7 +100,9 @@ def test_explain_says_why_there_is_one_stream_or_which_stream_has_a_node():
     exe = compiled(branches(2, 6), None, device="timed:us=4000")
     assert "one stream: no run has been measured yet" in exe.explain()
     exe.run({"x": rows(1, 32)})
-    assert re.search(r"2 streams: estimated [0-9.]+ us, one stream [0-9.]+ us;.* a launch every [0-9.]+ us", exe.explain())
+    assert re.search(
+        r"2 streams: estimated [0-9.]+ us, one stream [0-9.]+ us;.* a launch every [0-9.]+ us", exe.explain()
+    )
     assert re.search(r"MatMul 'branch\d_0': task, .*, on stream 1", exe.explain())
     chain = compiled(branches(1, 6), None, device="timed:us=500", fuse=False)
     assert "one stream: no task is independent of the others" in chain.explain()

@@ -103,9 +103,10 @@ def _host_beside_sink(effort: Effort) -> Table:
         subjects.append(Subject(label, request.advance, STEPS, request.result, request.started, label.startswith(PEER)))
     table = compare("larger decoder, lengths come back", "token", subjects, reference, effort, calls=1, rate="tokens/s")
     host, sink = (np.array(subject.times_us) for subject in table.subjects[:2])
+    cpu = table.subjects[0].cpu_us / table.subjects[1].cpu_us
     table.notes.append(
         f"host / sink: {min(host) / min(sink):.2f} of the least times, {np.median(host) / np.median(sink):.2f} of the "
-        f"medians, {np.median(host / sink):.2f} in the middle of all turns; 1.10 may be"
+        f"medians, {np.median(host / sink):.2f} in the middle of all turns, {cpu:.2f} of CPU time; 1.10 may be"
     )
     return table
 

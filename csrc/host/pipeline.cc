@@ -10,18 +10,18 @@ namespace {
 
 constexpr size_t kBatches = 64;       // between two stages
 constexpr uint32_t kBatchNodes = 32;  // bits of Batch::changed
-// A batch waits no longer for further nodes: waking a worker costs some 10 us. Near both ends of a run less, where the
-// next stage has nothing else to do, and spins for what comes so soon.
+// A batch waits no longer for further nodes: waking a worker costs some 10 us. The least where the worker is awake, so
+// that stages of equal length are no more than that apart, and near both ends of a run, where it spins for what comes.
 constexpr double kLeastBatchNs = 25'000, kMostBatchNs = 300'000;
 constexpr size_t kPendingJobs = 16;  // tilings made ahead of the node at hand, per helper
-constexpr int64_t kSpinNs = 0;       // between batches workers park at once: those they wait for need the CPU
+constexpr int64_t kSpinNs = 0;       // elsewhere threads park at once: those they wait for need the CPU
+constexpr int64_t kWakeNs = 10'000;  // a worker spins for as long as waking it would cost, then parks
 constexpr uint8_t kPlacer = 1, kLauncher = 2, kFirstHelper = 3;  // Recorder::worker
 constexpr int kMaxHelpers = static_cast<int>(Recorder::kMaxWorkers) - 2;
 
-// Of a worker near the ends of a run, where no more threads run than there are CPUs.
-int64_t spin_ns_of(PipelineShape shape) {
-  const bool has_room = shape == PipelineShape::kResolveThenRest || std::thread::hardware_concurrency() > 2;
-  return has_room ? default_spin_ns() : 0;
+// Whether no more threads run than there are CPUs, so that workers may spin.
+bool has_room_for(PipelineShape shape) {
+  return default_spin_ns() > 0 && (shape == PipelineShape::kResolveThenRest || std::thread::hardware_concurrency() > 2);
 }
 
 }  // namespace
@@ -31,7 +31,7 @@ struct Pipeline::Work {
       : segment(segment),
         use(use),
         shape(shape),
-        spin_ns(spin_ns_of(shape)),
+        may_spin(has_room_for(shape)),
         changed(segment.size()),
         start(now_ticks()) {}
 
@@ -45,7 +45,7 @@ struct Pipeline::Work {
   HostSegment& segment;
   HostSegment::Use use;
   const PipelineShape shape;
-  const int64_t spin_ns;                                                // of workers for a batch that comes soon
+  const bool may_spin;
   std::deque<std::pair<uint32_t, std::shared_ptr<TilingJob>>> pending;  // nodes whose tiling is being made
   std::vector<bool> changed;
   const uint64_t start;           // of the run
@@ -80,7 +80,11 @@ void Pipeline::Inbox::pop_front() {
 
 Pipeline::Batch* Pipeline::Inbox::wait(int64_t spin_ns) {
   const auto has_work = [this] { return ring.front() != nullptr || ring.is_closed(); };
-  if (!spin_until(has_work, spin_ns)) work.wait(has_work);
+  if (!spin_until(has_work, spin_ns)) {
+    is_awake = false;
+    work.wait(has_work);
+    is_awake = true;
+  }
   return ring.front();
 }
 
@@ -222,15 +226,19 @@ void Pipeline::take_pending(Work& work, bool must) {
 }
 
 // Gives nodes up to `end` to the next stage: at once where it is the first, which wakes the worker, or the last, else
-// when a batch is full or old.
+// when a batch is full or old enough for a worker that is awake, or has to be woken.
 void Pipeline::hand_over(Work& work, uint32_t end, bool is_last) {
   while (work.handed < end) {
     const uint32_t count = std::min(end - work.handed, kBatchNodes);
     const uint64_t now = now_ticks();
     const double age_ns = static_cast<double>(now - work.batch_start) * ns_per_tick();
+    const bool may_wait = !is_last && work.handed && count < kBatchNodes;
+    if (may_wait && age_ns < kLeastBatchNs) return;
     const double patience_ns = work.patience_ns(end, now);
-    if (!is_last && work.handed && count < kBatchNodes && age_ns < patience_ns) return;
-    Batch batch{&work, work.handed, count, 0, patience_ns > kLeastBatchNs ? 0 : work.spin_ns};
+    const auto is_awake = [this] { return placing_.is_awake || !placing_.ring.is_empty(); };
+    if (may_wait && age_ns < patience_ns && !is_awake()) return;
+    Batch batch{&work, work.handed, count, 0, 0};
+    if (work.may_spin) batch.spin_ns = patience_ns > kLeastBatchNs ? kWakeNs : default_spin_ns();
     for (uint32_t i = 0; i < count; ++i) batch.changed |= uint32_t{work.changed[work.handed + i]} << i;
     work.handed += count;
     work.last_count = count;

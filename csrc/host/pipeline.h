@@ -53,6 +53,7 @@ class Pipeline final : public Pool::Holder {
     Inbox();
     Ring<Batch> ring;
     Waiter work, space;
+    std::atomic<bool> is_awake{false};  // the consumer looks for work without being woken
     void push(const Batch& batch);
     void pop_front();
     Batch* wait(int64_t spin_ns);  // null: closed

@@ -21,7 +21,7 @@ bool SinkChoice::is_due_before(const Key& key) {
   const double chance = (returned_ + 2) / (sighted_ + 3);
   const double price = static_cast<double>(make_ns_), gain = resolve_gain_ns();
   if (!price_ns_ || chance * gain < (1 - chance) * price) return false;
-  if (vain_ns_ + price > gain + kMostInVain * total_ns_) return false;
+  if (vain_ns_ + price > kMostInVain * total_ns_) return false;
   note_new(key)->made = 1;
   return true;
 }

@@ -8,12 +8,12 @@
 
 namespace asc {
 
-// Signatures are met for the first time node by node, and kept when they come back. Where they mostly come back, a new
-// one is kept at once: if it comes back with a chance p, that costs making a schedule of what is resolved with 1 - p,
-// and saves resolving it a second time with p; and what that cost in vain stays below a fiftieth of all time spent node
-// by node, and what resolving one takes. The first signature of all is kept after its run, which tells the price. A
-// signature whose schedule was dropped for lack of room has to earn its price anew, four times as much each time, so
-// that a working set beyond the cache costs little more than running node by node.
+// Signatures are met for the first time node by node, and kept when they come back; the first of all after its run
+// already, which tells the price. Where they may well come back, a new one is kept at once: if it comes back with a
+// chance p, that costs making a schedule of what is resolved with 1 - p, and saves resolving it a second time with p;
+// and what that cost in vain stays below a fiftieth of all time spent node by node. A signature whose schedule was
+// dropped for lack of room has to earn its price anew, four times as much each time, so that a working set beyond the
+// cache costs little more than running node by node.
 class SinkChoice {
  public:
   // Before a run of a signature that has no schedule: whether to make it first.

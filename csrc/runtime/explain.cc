@@ -18,8 +18,7 @@ const char* describe(Mode mode, bool is_static) {
     default:
       return is_static ? "auto: all shapes are static, so the schedule is loaded once and submitted (sink mode)"
                        : "auto: a signature runs in host mode when first seen and is sunk when it comes back, or at "
-                         "once where "
-                         "most came back";
+                         "once where that is worth the risk";
   }
 }
 

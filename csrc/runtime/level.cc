@@ -197,7 +197,10 @@ void Level::run_node_by_node(size_t s, RunContext& run) {
   const double blocked_ns = static_cast<double>(streams_.blocked_ticks() - blocked) * ns_per_tick();
   if (host.streams().may_serve(run)) host.choose_streams((static_cast<double>(host_ns) - blocked_ns) / host.size());
   key_ = key;
-  if (is_due_after(segments_[s], host_ns, *run.counters)) keep_schedule(s, run);
+  if (is_due_after(segments_[s], host_ns, *run.counters))
+    keep_schedule(s, run);
+  else if (learns_price(segments_[s]))
+    keep_schedule(s, run)->is_first_sighting = true;
 }
 
 PipelineShape Level::pipeline_shape(const HostSegment& segment, const RunContext& run) const {
@@ -208,6 +211,10 @@ PipelineShape Level::pipeline_shape(const HostSegment& segment, const RunContext
 
 bool Level::is_due_before(SegmentState& state) {
   return options_.mode == Mode::kAuto && state.schedules->limit_bytes() && state.choice->is_due_before(key_);
+}
+
+bool Level::learns_price(SegmentState& state) {
+  return options_.mode == Mode::kAuto && state.schedules->limit_bytes() && state.choice->learns_price(key_);
 }
 
 bool Level::is_due_after(SegmentState& state, uint64_t host_ns, RunCounters& counters) {

@@ -102,6 +102,7 @@ class Level : public Frame {
   void run_tasks(size_t s, RunContext& run);
   std::shared_ptr<BoundSchedule> find_schedule(size_t s, RunContext& run);
   bool is_due_before(SegmentState& state);
+  bool learns_price(SegmentState& state);
   bool is_due_after(SegmentState& state, uint64_t host_ns, RunCounters& counters);
   std::shared_ptr<const Schedule> make_schedule(size_t s, RunContext& run, uint64_t& resolve_ns);
   std::shared_ptr<BoundSchedule> keep_schedule(size_t s, RunContext& run);

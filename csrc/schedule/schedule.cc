@@ -12,6 +12,7 @@ namespace {
 
 constexpr uint32_t kNoBuffer = ~uint32_t{0};
 // Search for a lower arena than the greedy ones: some tens of milliseconds at most, where none of them is optimal.
+constexpr int64_t kSmallArena = 32 << 10;  // bytes; one that stays in the nearest cache is not worth a search
 constexpr uint64_t kMostArenaSteps = 20'000, kArenaWork = 2'000'000;
 
 class Builder {
@@ -109,6 +110,7 @@ class Builder {
     }
     problem.conflicts = uses.find_conflicts(problem);
     MemoryLimits limits;
+    limits.small = kSmallArena;
     limits.steps = std::min<uint64_t>(kMostArenaSteps, kArenaWork / (problem.buffers.size() + 1));
     const MemorySolution solution = solve_memory(problem, limits);
     schedule_->arena_bytes = static_cast<size_t>(solution.height);

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 
 import numpy as np
@@ -48,7 +48,7 @@ def measure(effort: Effort) -> Iterator[Table]:
     yield table
 
 
-def _add_rows(table: Figures, name: str, path: str, examples: list[Feeds], effort: Effort) -> None:
+def _add_rows(table: Figures, name: str, path: str, examples: Sequence[Feeds], effort: Effort) -> None:
     session = create_session(path, 1)
     executable = asc.compile(path, mode="sink", threads=1)
     for feeds in examples:

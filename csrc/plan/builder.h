@@ -43,6 +43,8 @@ void compute_on_bytes(LevelBuilder& b);
 void keep_bfloat16_weights(LevelBuilder& b);
 // transposes.cc: transpositions behind element-wise operators and, if asked to, conversions.
 void move_transposes(LevelBuilder& b, bool passes_conversions);
+// squeezes.cc: the Squeeze behind a convolution, and what follows, up to the Unsqueeze that undoes it.
+void move_squeezes(LevelBuilder& b);
 // channels_last.cc: convolutions of images, and what lies between them, with channels last, if the options say so; says
 // whether there are any.
 bool arrange_channels_last(LevelBuilder& b);

@@ -114,6 +114,7 @@ void quantize(LevelBuilder& b) {
 
 // Says whether there are now nodes that models cannot name: the graph of such a plan holds what they were made of.
 bool rewrite(LevelBuilder& b) {
+  move_squeezes(b);
   move_transposes(b, false);
   skip_identities(b);
   prune(b);

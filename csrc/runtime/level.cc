@@ -235,10 +235,9 @@ std::shared_ptr<const Schedule> Level::make_schedule(size_t s, RunContext& run, 
   const uint64_t start = now_ticks();
   std::shared_ptr<const Schedule> schedule;
   try {
-    if (resolver_.context().use_memo)  // else building it would do so again
-      for (size_t n = 0; n < plan_->segments[s].nodes.size(); ++n) resolver_.resolve(s, n, run.recorder, run.run);
+    for (size_t n = 0; n < plan_->segments[s].nodes.size(); ++n) resolver_.resolve(s, n, run.recorder, run.run);
     resolve_ns = ns_since(start);
-    schedule = build_schedule(resolver_, s, options_.streams, run.recorder, run.run);
+    schedule = build_schedule(resolver_, s, options_.streams, segments_[s].memory);
   } catch (...) {
     segments_[s].host->doubt_places();
     throw;

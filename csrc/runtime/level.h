@@ -96,6 +96,7 @@ class Level : public Frame {
     std::vector<std::unique_ptr<Level>> bodies;
     std::vector<int64_t> extents;
     std::weak_ptr<const BoundSchedule> last;
+    MemoryMemo memory;
   };
 
   void bind(const std::vector<Argument>& arguments);

@@ -129,6 +129,7 @@ class Validator {
 
   void apply_order(const std::vector<int>& order) {
     if (std::is_sorted(order.begin(), order.end())) return;
+    if (!graph_.own_nodes.empty()) fail("its nodes are out of order, but others stand for them; save the graph again");
     std::vector<Node> sorted;
     sorted.reserve(order.size());
     for (int i : order) sorted.push_back(std::move(graph_.nodes()[i]));

@@ -200,7 +200,11 @@ class Fuser {
     for (int i : group) {
       fused.node.name += (fused.node.name.empty() ? "" : " + ") + b_.nodes[i].node.name;
       std::vector<Node>& parts = b_.nodes[i].parts;
-      if (parts.empty()) parts.push_back(std::move(b_.nodes[i].node));
+      if (parts.empty())
+        parts.push_back(std::move(b_.nodes[i].node));
+      else
+        fused.own.push_back({static_cast<uint32_t>(fused.parts.size()), static_cast<uint32_t>(parts.size()),
+                             std::move(b_.nodes[i].node)});
       fused.parts.insert(fused.parts.end(), std::make_move_iterator(parts.begin()),
                          std::make_move_iterator(parts.end()));
     }

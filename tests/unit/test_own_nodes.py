@@ -130,7 +130,8 @@ def test_a_loaded_plan_is_the_saved_one(kind: str, tmp_path: Path) -> None:
         assert again.explain().count("one of") == exe.explain().count("one of")
         sizes.append(SIZES.unpack_from((tmp_path / "m.asc").read_bytes(), 16))
         exe = again
-    assert sizes[1][0] == sizes[2][0] and sizes[0][2] == sizes[1][2] == sizes[2][2]
+    assert sizes[1][0] == sizes[2][0]
+    assert sizes[0][2] == sizes[1][2] == sizes[2][2]
 
 
 def test_other_options_and_devices_compile_what_the_nodes_stand_for(kind: str, tmp_path: Path) -> None:

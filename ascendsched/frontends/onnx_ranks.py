@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import onnx
 
+_MAX_RANK = 64  # what is said to be longer is damage
 _MAX_DEPTH = 40  # nodes on the way to a rank
 # The rank of the first input. Reductions too, where they keep their axes.
 _SAME = frozenset(
@@ -70,12 +71,12 @@ class Ranks:
         self._graph = graph
         self._makers: dict[str, onnx.NodeProto] | None = None
         self._known: dict[str, int | None] = {}
-        self._lengths: dict[str, int] = {}  # of constant lists
+        self._lengths: dict[str, int | None] = {}  # of lists
 
     def find(self, name: str) -> int | None:
         """Return the rank of a value, None where it is not known."""
         if self._makers is None:
-            self._makers = {name: node for node in self._graph.node for name in node.output if name}
+            self._makers = {node.output[0]: node for node in self._graph.node if node.output}
             for info in self._graph.input:
                 if info.type.tensor_type.HasField("shape"):
                     self._known[info.name] = len(info.type.tensor_type.shape.dim)
@@ -83,18 +84,21 @@ class Ranks:
                 self._known[tensor.name] = len(tensor.dims)
                 if len(tensor.dims) == 1:
                     self._lengths[tensor.name] = tensor.dims[0]
-        return self._find(name, 0)
+        rank = self._find(name, 0)
+        return rank if rank is not None and 0 <= rank <= _MAX_RANK else None
 
     def _find(self, name: str, depth: int) -> int | None:
         if name not in self._known:
+            self._known[name] = None  # while it is looked for: a damaged graph may lead back here
             node = self._maker(name)
-            self._known[name] = None if node is None or depth == _MAX_DEPTH else self._of(node, depth + 1)
+            if node is not None and depth < _MAX_DEPTH:
+                self._known[name] = self._of(node, depth + 1)
         return self._known[name]
 
     def _maker(self, name: str) -> onnx.NodeProto | None:
         """Return the node of which the value is the first result."""
-        node = None if self._makers is None else self._makers.get(name)
-        return node if node is not None and node.domain in ("", "ai.onnx") and node.output[0] == name else None
+        node = None if self._makers is None or not name else self._makers.get(name)
+        return node if node is not None and node.domain in ("", "ai.onnx") else None
 
     def _of(self, node: onnx.NodeProto, depth: int) -> int | None:
         op, inputs = node.op_type, list(node.input)
@@ -117,21 +121,24 @@ class Ranks:
 
     def _length(self, name: str, depth: int) -> int | None:
         """Return the number of elements of a list, None where it is not known, or the value is no list."""
-        if name in self._lengths:
-            return self._lengths[name]
-        node = self._maker(name)
-        if node is None or depth == _MAX_DEPTH:
-            return None
+        if name not in self._lengths:
+            self._lengths[name] = None
+            node = self._maker(name)
+            if node is not None and depth < _MAX_DEPTH:
+                self._lengths[name] = self._length_of(node, depth + 1)
+        return self._lengths[name]
+
+    def _length_of(self, node: onnx.NodeProto, depth: int) -> int | None:
         op, inputs = node.op_type, list(node.input)
         if op == "Constant":
             return node.attribute[0].t.dims[0] if _constant_rank(node) == 1 else None
         if op in ("Cast", "Identity") and inputs:
-            return self._length(inputs[0], depth + 1)
+            return self._length(inputs[0], depth)
         if op == "Shape" and inputs and not node.attribute:
-            return self._find(inputs[0], depth + 1)
+            return self._find(inputs[0], depth)
         if op == "Concat" and _number(node, "axis", 0) in (0, -1):
-            return _joined((self._length(part, depth + 1) for part in inputs), sum)
-        return self._sliced_length(node, depth + 1) if op == "Slice" and inputs else None
+            return _joined((self._length(part, depth) for part in inputs), sum)
+        return self._sliced_length(node, depth) if op == "Slice" and inputs else None
 
     def _sliced_length(self, node: onnx.NodeProto, depth: int) -> int | None:
         count = self._length(node.input[0], depth)

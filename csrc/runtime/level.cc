@@ -39,7 +39,7 @@ Level::Level(std::shared_ptr<const Plan> plan, ResolveContext& context, Device& 
     const Segment& segment = plan_->segments[s];
     SegmentState state;
     if (segment.kind == SegmentKind::kTasks) {
-      state.host = std::make_unique<HostSegment>(resolver_, s, pool);
+      state.host = std::make_unique<HostSegment>(resolver_, s, pool, options_.streams);
       state.schedules = std::make_unique<KeyedCache<BoundSchedule>>(options.schedule_cache_bytes);
       state.choice = std::make_unique<SinkChoice>();
       state.extents.resize(extent_count(segment));
@@ -187,11 +187,15 @@ void Level::run_node_by_node(size_t s, RunContext& run) {
   const uint64_t start = now_ticks();
   HostSegment& host = *segments_[s].host;
   const PipelineShape shape = pipeline_shape(host, run);
+  const uint64_t blocked = streams_.blocked_ticks();
+  streams_.ensure(host.streams().streams());
   if (shape == PipelineShape::kSerial)
     run_serial(host, *this, run, segments_[s].extents.data());
   else
     pipeline_.run(host, shape, *this, run, segments_[s].extents.data());
   const uint64_t host_ns = ns_since(start);
+  const double blocked_ns = static_cast<double>(streams_.blocked_ticks() - blocked) * ns_per_tick();
+  if (host.streams().may_serve(run)) host.choose_streams((static_cast<double>(host_ns) - blocked_ns) / host.size());
   key_ = key;
   if (is_due_after(segments_[s], host_ns, *run.counters)) keep_schedule(s, run);
 }
@@ -359,6 +363,7 @@ std::string Level::find_race() const {
   std::string found;
   for (const SegmentState& s : segments_) {
     if (const auto kept = s.last.lock(); kept && found.empty()) found = asc::find_race(kept->schedule());
+    if (s.host && found.empty()) found = s.host->find_race();
     for (const auto& body : s.bodies)
       if (found.empty()) found = body->find_race();
   }

@@ -168,7 +168,8 @@ bool QuantizedNode::add_rounding(const Node& n) {
   return true;
 }
 
-// The zero point of element i of the constant w.
+// Signed and without zero points where that is possible; with the columns last for products. What the node stands for
+// then reads the same weights: the original need not be kept.
 ValueId QuantizedNode::make_weight() {
   const ValueId v = w_value_;
   if (!is_constant_) return v;
@@ -194,7 +195,19 @@ ValueId QuantizedNode::make_weight() {
       bytes[r * columns + c] = static_cast<uint8_t>(shifts ? centered(i) : byte_at(w, i));
     }
   if (shifts) zeros_.clear(), w_zero_ = kNoValue;
-  return add_constant(b_, b_.values[v].name + "_of_" + product_.name, std::move(to));
+  const ValueId made = add_constant(b_, b_.values[v].name + "_of_" + product_.name, std::move(to));
+  if (is_integer()) {
+    product_.inputs[1] = made;
+    if (shifts && product_.inputs.size() > 3) product_.inputs.resize(3);
+    return made;
+  }
+  w_node_.inputs[0] = made;
+  if (shifts) w_node_.inputs.resize(2);
+  if (turns) {
+    w_node_.attributes.set("axis", int64_t{1});
+    product_.attributes.set("transB", int64_t{0});
+  }
+  return made;
 }
 
 std::vector<ValueId> QuantizedNode::make_inputs() {
@@ -217,7 +230,7 @@ std::vector<ValueId> QuantizedNode::make_inputs() {
 
 // A DequantizeLinear may serve several readers: each node has one of its own.
 ValueId QuantizedNode::add_copy(const Node& n) {
-  return add_value(b_, b_.values[n.outputs[0]].name + "_of_" + product_.name, DType::kFloat32, n.outputs[0]);
+  return add_value(b_, b_.values[n.outputs[0]].name + "_of_" + product_.name, DType::kFloat32, n.inputs[0]);
 }
 
 PlanNode QuantizedNode::finish(const Op& op) {

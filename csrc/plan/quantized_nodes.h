@@ -47,8 +47,7 @@ class QuantizedNode {
   ValueId add_copy(const Node& dequantizer);
 
   LevelBuilder& b_;
-  const Node product_;
-  Node x_node_, w_node_;
+  Node product_, x_node_, w_node_;
   ByteScale x_;
   std::vector<float> scales_;   // one, or one for each output channel: of x times w
   ValueId scale_ = kNoValue;    // the same, where it is computed

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from importlib.metadata import entry_points
 from typing import Any
 
@@ -13,16 +13,7 @@ torch = pytest.importorskip("torch")
 import ascendsched as asc  # noqa: E402
 from ascendsched import torch as back_end  # noqa: E402
 
-pytestmark = pytest.mark.filterwarnings("ignore")
-
-
-@pytest.fixture(autouse=True)
-def _fresh() -> Iterator[None]:
-    torch._dynamo.reset()
-    back_end.reset()
-    torch.manual_seed(0)
-    with torch.no_grad():
-        yield
+pytestmark = [pytest.mark.filterwarnings("ignore"), pytest.mark.usefixtures("fresh_torch")]
 
 
 def compiled(function: Any, **settings: Any) -> Any:
@@ -234,7 +225,6 @@ def test_model_gives_what_torch_gives(make: Callable[[], Any], shape: tuple[int,
     model = make()
     x = torch.randn(*shape)
     run = compiled(model)
-    torch.backends.mha.set_fastpath_enabled(False)  # one operator of torch's for a whole layer
     for _ in range(3):
         torch.testing.assert_close(run(x), model(x), rtol=1e-4, atol=1e-5)
     assert back_end.stats()["fallbacks"] == {}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -37,6 +38,11 @@ for _target, _op in (
     (torch.sym_min, "Min"), (operator.truediv, "Div"), (operator.neg, "Neg"),
 ):  # fmt: skip
     lowers(_target)(_size_op(_op))
+
+
+@lowers(torch.sym_sum)
+def _sum(c: Lowering, meta: Any, sizes: Sequence[Any]) -> Tensor:
+    return _size_op("Add")(c, meta, *sizes) if sizes else c.constant(0)
 
 
 def _whole_op(op: str) -> Any:

@@ -111,6 +111,18 @@ def test_sizes_that_vary_are_compiled_once() -> None:
     assert back_end.stats()["graphs"] == 1
 
 
+def test_sizes_are_added_and_scaled() -> None:
+    def function(x: Any, y: Any, z: Any) -> Any:
+        length = x.shape[0] + y.shape[0] + z.shape[0]
+        return torch.cat([x, y, z]) * length, torch.ones(length, 2) * (length / x.shape[0]), length // 2
+
+    run = compiled(function, dynamic=True)
+    for n in (3, 5, 8):
+        x, y, z = torch.randn(n, 2), torch.randn(n + 1, 2), torch.randn(2 * n, 2)
+        same(run(x, y, z), function(x, y, z))
+    assert back_end.stats()["fallbacks"] == {}
+
+
 def test_whole_numbers_are_arguments() -> None:
     def function(x: Any, n: int) -> Any:
         return x[:n] * n + torch.arange(n)[:, None]

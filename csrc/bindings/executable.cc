@@ -4,6 +4,7 @@
 
 #include "bindings/arrays.h"
 #include "bindings/module.h"
+#include "runtime/interrupt.h"
 
 namespace asc {
 namespace {
@@ -280,6 +281,10 @@ void keep_if_lost(const Run& run, const std::vector<py::object>& objects) {
 }
 
 void bind_executable(py::module_& m) {
+  check_interrupt = [] {
+    const py::gil_scoped_acquire gil;
+    if (PyErr_CheckSignals() != 0) throw py::error_already_set();
+  };
   py::class_<PyRun>(m, "Run")
       .def("wait", &wait_for, py::arg("timeout") = py::none())
       .def("cancel", [](PyRun& r) { return r.run->cancel(); })

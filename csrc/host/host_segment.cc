@@ -70,12 +70,13 @@ HostSegment::Use HostSegment::begin(Frame& frame, RunContext& run, int64_t* exte
   return {&frame, &run, &table, extents, table.losses != placements_.losses(), placements_.losses()};
 }
 
+template <class Timer>
 void HostSegment::place(uint32_t n, bool has_changed, Use& use) {
   const Step& step = steps_[n];
   Table& table = *use.table;
   for (const auto& [slot, value] : step.hosts) table.slots[slot] = const_cast<void*>(resolver_.host(value)->data());
   if (!step.node->is_task()) return;
-  const StageTimer timer(use.run->recorder, Stage::kAlloc, use.run->run, static_cast<int32_t>(step.node->number));
+  const Timer timer(use.run->recorder, Stage::kAlloc, use.run->run, static_cast<int32_t>(step.node->number));
   if (has_changed || use.is_lost || use.losses != placements_.losses()) place_internals(n, step, table);
   for (const Result& r : step.results)
     if (r.root != kNoValue) table.slots[r.slot] = use.frame->place(r.root, resolver_.output_bytes(index_, n, r.output));
@@ -93,15 +94,21 @@ void HostSegment::place_internals(uint32_t n, const Step& step, Table& table) {
   placements_.put(step.packed, table.slots[step.packed]);
 }
 
+template <class Timer>
 void HostSegment::launch(uint32_t n, const Use& use) {
   const PlanNode& node = *steps_[n].node;
   if (!node.is_task()) return;
   RunContext& run = *use.run;
   const uint32_t sequence = ++run.sequence;
-  const StageTimer timer(run.recorder, Stage::kLaunch, run.run, static_cast<int32_t>(node.number), sequence);
+  const Timer timer(run.recorder, Stage::kLaunch, run.run, static_cast<int32_t>(node.number), sequence);
   run.stream->launch(resolver_.task(index_, n), use.table->slots.data(), run.event, sequence);
   ++run.counters->launches;
 }
+
+template void HostSegment::place<StageTimer>(uint32_t, bool, Use&);
+template void HostSegment::place<NoTimer>(uint32_t, bool, Use&);
+template void HostSegment::launch<StageTimer>(uint32_t, const Use&);
+template void HostSegment::launch<NoTimer>(uint32_t, const Use&);
 
 void HostSegment::end(Use& use, bool is_complete) {
   placements_.end_run();

@@ -33,16 +33,20 @@ class HostSegment {
 
   uint32_t size() const { return static_cast<uint32_t>(steps_.size()); }
   Resolver& resolver() const { return resolver_; }
+  // The stages of node `n`, each timed by a Timer: StageTimer, or NoTimer where nothing is recorded.
+  template <class Timer>
   bool resolve(uint32_t n, const Use& use, std::shared_ptr<TilingJob>* later = nullptr) {
-    return resolver_.resolve(index_, n, use.run->recorder, use.run->run, later);
+    return resolver_.resolve<Timer>(index_, n, use.run->recorder, use.run->run, later);
   }
   void commit(uint32_t n, TilingJob& job) { resolver_.commit(index_, n, job); }
   void abandon(uint32_t n) { resolver_.abandon(index_, n); }
 
   Use begin(Frame& frame, RunContext& run, int64_t* extents);
-  // Memory for what node `n` writes, where resolving changed it. Throws OutOfMemoryError, and what Frame::place throws.
+  // Memory for what it writes, where resolving changed it. Throws OutOfMemoryError, and what Frame::place throws.
+  template <class Timer>
   void place(uint32_t n, bool has_changed, Use& use);
   // Throws DeviceError.
+  template <class Timer>
   void launch(uint32_t n, const Use& use);
   void end(Use& use, bool is_complete);
   // Nodes were resolved for another purpose: the next run places everything again, not only what changes then.

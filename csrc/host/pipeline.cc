@@ -163,7 +163,7 @@ void Pipeline::resolve_all(Work& work) {
   const size_t most = kPendingJobs * static_cast<size_t>(helper_count_.load());
   for (uint32_t n = 0; n < work.segment.size() && !work.has_failed; ++n) {
     std::shared_ptr<TilingJob> job;
-    work.changed[n] = work.segment.resolve(n, work.use, helper_count_ ? &job : nullptr);
+    work.changed[n] = work.segment.resolve<StageTimer>(n, work.use, helper_count_ ? &job : nullptr);
     if (n == work.handed) work.batch_start = now_ticks();
     if (job) {
       work.pending.emplace_back(n, job);
@@ -234,7 +234,7 @@ void Pipeline::place(const Batch& batch) {
   placed_ = {&work, batch.first, 0, 0};
   try {
     for (uint32_t n = batch.first; n < end && !work.has_failed; ++n, ++placed_.count)
-      work.segment.place(n, (batch.changed >> (n - batch.first)) & 1u, work.use);
+      work.segment.place<StageTimer>(n, (batch.changed >> (n - batch.first)) & 1u, work.use);
   } catch (...) {
     work.fail();
   }
@@ -253,7 +253,8 @@ void Pipeline::pass_on(const Batch& batch) {
 void Pipeline::launch(const Batch& batch) {
   Work& work = *batch.work;
   try {
-    for (uint32_t i = 0; i < batch.count && !work.has_failed; ++i) work.segment.launch(batch.first + i, work.use);
+    for (uint32_t i = 0; i < batch.count && !work.has_failed; ++i)
+      work.segment.launch<StageTimer>(batch.first + i, work.use);
   } catch (...) {
     work.fail();
   }

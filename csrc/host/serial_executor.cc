@@ -5,15 +5,17 @@
 namespace asc {
 namespace {
 
+template <class Timer>
 void launch_all(HostSegment& segment, HostSegment::Use& use) {
   for (uint32_t n = 0; n < segment.size(); ++n) {
-    const bool has_changed = segment.resolve(n, use);
-    segment.place(n, has_changed, use);
-    segment.launch(n, use);
+    const bool has_changed = segment.resolve<Timer>(n, use);
+    segment.place<Timer>(n, has_changed, use);
+    segment.launch<Timer>(n, use);
   }
 }
 
 // The same with the time of each stage, from which the pipeline is chosen.
+template <class Timer>
 void launch_all_measured(HostSegment& segment, HostSegment::Use& use) {
   uint64_t ticks[3] = {}, last = now_ticks();
   const auto count = [&](int stage) {
@@ -23,11 +25,11 @@ void launch_all_measured(HostSegment& segment, HostSegment::Use& use) {
   };
   const uint64_t blocked = use.run->stream->blocked_ticks();
   for (uint32_t n = 0; n < segment.size(); ++n) {
-    const bool has_changed = segment.resolve(n, use);
+    const bool has_changed = segment.resolve<Timer>(n, use);
     count(0);
-    segment.place(n, has_changed, use);
+    segment.place<Timer>(n, has_changed, use);
     count(1);
-    segment.launch(n, use);
+    segment.launch<Timer>(n, use);
     count(2);
   }
   ticks[2] -= std::min(ticks[2], use.run->stream->blocked_ticks() - blocked);
@@ -36,12 +38,20 @@ void launch_all_measured(HostSegment& segment, HostSegment::Use& use) {
                    static_cast<double>(ticks[2]) * ns, segment.size()};
 }
 
+template <class Timer>
+void run_nodes(HostSegment& segment, HostSegment::Use& use) {
+  if (use.run->is_inline || segment.size() == 0)
+    launch_all<Timer>(segment, use);
+  else
+    launch_all_measured<Timer>(segment, use);
+}
+
 }  // namespace
 
 void run_serial(HostSegment& segment, Frame& frame, RunContext& run, int64_t* extents) {
   HostSegment::Use use = segment.begin(frame, run, extents);
   try {
-    run.is_inline || segment.size() == 0 ? launch_all(segment, use) : launch_all_measured(segment, use);
+    run.recorder ? run_nodes<StageTimer>(segment, use) : run_nodes<NoTimer>(segment, use);
   } catch (...) {
     segment.end(use, false);
     throw;

@@ -41,7 +41,6 @@ class QuantizedNode {
   bool set_weight(const Node& w);
   bool set_weight_scales(const HostTensor& scale, const HostTensor* zero);
   int weight_axis() const;
-  int32_t zero_of(const HostTensor& w, int64_t i) const;
   ValueId make_weight();
   std::vector<ValueId> make_inputs();
   PlanNode finish(const Op& op);

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "runtime/interrupt.h"
 #include "runtime/level.h"
 
 namespace asc {
@@ -134,7 +135,9 @@ void Level::run_loop(size_t s, RunContext& run) {
   for (size_t i = 2; i < in.size(); ++i) arguments.push_back(argument(in[i], body_plan.host_inputs[i]));
   LoopState state(run, carried, node.node.outputs.size() - carried);
   const size_t table_count = run.holdings->tables.size(), kept_count = run.holdings->kept.size();
+  InterruptPoll interrupt;
   for (int64_t i = 0; go_on && (trips < 0 || i < trips); ++i) {
+    interrupt.poll();
     if (!run.is_inline && i % kIterationsInFlight == kIterationsInFlight - 1)
       sync(run, static_cast<int32_t>(node.number));
     if (run.is_inline || i % kIterationsInFlight == kIterationsInFlight - 1)

@@ -122,13 +122,25 @@ void Executable::check_inputs(const std::vector<TensorView>& inputs) const {
   }
 }
 
+std::unique_lock<std::mutex> Executable::lock() {
+  std::unique_lock<std::mutex> guard = lock_unless_executing();
+  if (guard.owns_lock()) return guard;
+  throw PlanError("[run] an operator of model '" + plan_->name +
+                  "' uses the executable that runs it; compile the model a second time for that");
+}
+
+std::unique_lock<std::mutex> Executable::lock_unless_executing() {
+  if (executing_.is_this_thread()) return {};
+  return std::unique_lock<std::mutex>(mutex_);
+}
+
 std::shared_ptr<Run> Executable::start(const std::vector<TensorView>& inputs, const std::vector<TensorView>& bound,
                                        bool is_async) {
   check_process();
   check_inputs(inputs);
   auto run = std::make_shared<Run>(shared_from_this(), bound);
   if (foresight_) foresight_->begin_run();
-  std::lock_guard<std::mutex> lock(mutex_);
+  const std::unique_lock<std::mutex> guard = lock();
   launch(*run, inputs, is_async, false);
   if (foresight_) foresight_->end_run(inputs, root_->whole_schedule() != nullptr);
   return run;
@@ -145,7 +157,7 @@ void Executable::note_repeat(const Run& run, const std::vector<TensorView>& inpu
 }
 
 bool Executable::update_signature(Repeat::Signature& signature) {
-  std::lock_guard<std::mutex> lock(mutex_);
+  const std::unique_lock<std::mutex> guard = lock();
   if (signature.id == repeat_.signature().id) return false;
   signature = repeat_.signature();
   return true;
@@ -153,11 +165,9 @@ bool Executable::update_signature(Repeat::Signature& signature) {
 
 bool Executable::repeat(uint64_t id, void* const* inputs, void* const* outputs, bool may_block) {
   if (fork_generation() != fork_generation_) return false;  // start complains
-  std::unique_lock<std::mutex> lock(mutex_, std::defer_lock);
-  if (may_block)
-    lock.lock();
-  else if (!lock.try_lock())
-    return false;
+  const std::unique_lock<std::mutex> guard =
+      may_block ? lock() : std::unique_lock<std::mutex>(mutex_, std::try_to_lock);
+  if (!guard.owns_lock()) return false;
   Stream& stream = streams_->first();
   if (repeat_.signature().id != id || recorder_ || !stream.begin_inline()) return false;
   if (foresight_) foresight_->begin_run();
@@ -181,7 +191,7 @@ void Executable::warm_up(const std::vector<TensorView>& inputs) {
   check_inputs(inputs);
   auto run = std::make_shared<Run>(shared_from_this(), std::vector<TensorView>{});
   {
-    std::lock_guard<std::mutex> lock(mutex_);
+    const std::unique_lock<std::mutex> guard = lock();
     launch(*run, inputs, false, true);
   }
   run->wait(-1);
@@ -216,7 +226,7 @@ std::optional<bool> Executable::resolve_shapes(const std::vector<Shape>& shapes,
     arguments.push_back({inputs.back(), nullptr});
   }
   check_inputs(inputs);
-  std::lock_guard<std::mutex> lock(mutex_);
+  const std::unique_lock<std::mutex> guard = lock();
   RunContext context;
   context.counters = &counters_;
   context.arena = arena_.get();
@@ -229,7 +239,7 @@ std::optional<bool> Executable::resolve_shapes(const std::vector<Shape>& shapes,
 
 std::vector<HotShape> Executable::hot_shapes() {
   check_process();
-  std::lock_guard<std::mutex> lock(mutex_);
+  const std::unique_lock<std::mutex> guard = lock();
   return hot_shapes_.list();
 }
 
@@ -271,6 +281,7 @@ void Executable::launch(Run& run, const std::vector<TensorView>& inputs, bool is
 void Executable::execute(Run& run, RunContext& context, const std::vector<TensorView>& inputs) {
   // Host time inside a run that no stage claims; readers count the innermost span.
   StageTimer timer(context.recorder, Stage::kFramework, context.run, -1);
+  executing_.enter();
   try {
     std::vector<Argument> arguments;
     arguments.reserve(inputs.size());
@@ -281,76 +292,14 @@ void Executable::execute(Run& run, RunContext& context, const std::vector<Tensor
   } catch (...) {
     run.error_ = std::current_exception();
   }
+  executing_.leave();
   run.holdings_.kept.insert(run.holdings_.kept.end(), context_.retired.begin(), context_.retired.end());
   context_.retired.clear();
 }
 
-Stats Executable::stats() {
-  Stats stats = counters();
-  if (foresight_)
-    for (auto& counter : foresight_->stats()) stats.push_back(std::move(counter));
-  return stats;
-}
-
-Stats Executable::counters() {
-  check_process();
-  std::lock_guard<std::mutex> lock(mutex_);
-  const CacheCounters t = tilings_.cache().counters();
-  const CacheCounters s = root_->schedule_counters();
-  auto d = [](auto v) { return static_cast<double>(v); };
-  return {{"runs", d(counters_.runs)},
-          {"warmups", d(counters_.warmups)},
-          {"launches", d(counters_.launches)},
-          {"replays", d(counters_.replays)},
-          {"pipelined", d(pipeline_->runs())},
-          {"pipeline_workers", d(pipeline_->helpers() + 1)},
-          {"worker_cpu_ns", d(pipeline_->worker_cpu_ns())},
-          {"submits", d(counters_.submits)},
-          {"submitted_tasks", d(counters_.submitted_tasks)},
-          {"streams", d(streams_->count())},
-          {"stream_waits", d(counters_.stream_waits)},
-          {"loads", d(counters_.loads)},
-          {"load_ns", d(counters_.load_ns)},
-          {"syncs", d(counters_.syncs)},
-          {"first_segments", d(counters_.first_segments)},
-          {"first_segment_ns", d(counters_.first_segment_ns)},
-          {"repeat_segments", d(counters_.repeat_segments)},
-          {"repeat_segment_ns", d(counters_.repeat_segment_ns)},
-          {"known_segments", d(counters_.known_segments)},
-          {"sampled_segments", d(counters_.sampled_segments)},
-          {"sampled_segment_ns", d(counters_.sampled_segment_ns)},
-          {"nodes_resolved", d(context_.counters.resolved)},
-          {"nodes_skipped", d(context_.counters.skipped)},
-          {"host_calls", d(context_.counters.host_calls)},
-          {"tiling_hits", d(context_.counters.tiling_hits)},
-          {"tiling_misses", d(context_.counters.tiling_misses)},
-          {"tiling_bypasses", d(context_.counters.tiling_bypasses)},
-          {"twins", d(context_.counters.twins)},
-          {"tiling_evictions", d(t.evictions)},
-          {"tiling_entries", d(t.entries)},
-          {"tiling_bytes", d(t.bytes)},
-          {"tiling_limit_bytes", d(tilings_.cache().limit_bytes())},
-          {"schedule_hits", d(s.hits)},
-          {"schedule_misses", d(s.misses)},
-          {"schedule_evictions", d(s.evictions)},
-          {"schedule_entries", d(s.entries)},
-          {"schedule_bytes", d(s.bytes)},
-          {"pool_allocations", d(pool_->allocations())},
-          {"pool_retries", d(pool_->retries())},
-          {"pool_used_blocks", d(pool_->used_blocks())},
-          {"pool_rounding_bytes", d(pool_->rounding_bytes())},
-          {"pool_used_bytes", d(pool_->used_bytes())},
-          {"pool_cached_bytes", d(pool_->cached_bytes())},
-          {"arena_bytes", d(arena_->bytes())},
-          {"arena_planned_bytes", d(counters_.arena_planned_bytes)},
-          {"arena_bound_bytes", d(counters_.arena_bound_bytes)},
-          {"packed_bytes", d(packs_.bytes())},
-          {"device_bytes", d(device_->used_bytes())}};
-}
-
 void Executable::resize_caches(size_t tiling_bytes, size_t schedule_bytes) {
   check_process();
-  std::lock_guard<std::mutex> lock(mutex_);
+  const std::unique_lock<std::mutex> guard = lock();
   tilings_.resize(tiling_bytes);
   root_->resize_schedule_cache(schedule_bytes);
   repeat_.forget();
@@ -359,13 +308,13 @@ void Executable::resize_caches(size_t tiling_bytes, size_t schedule_bytes) {
 
 void Executable::resize_workers(int workers) {
   check_process();
-  std::lock_guard<std::mutex> lock(mutex_);
+  const std::unique_lock<std::mutex> guard = lock();
   pipeline_->resize(workers - 1);
 }
 
 void Executable::drop_cache_entries(size_t n) {
   check_process();
-  std::lock_guard<std::mutex> lock(mutex_);
+  const std::unique_lock<std::mutex> guard = lock();
   tilings_.cache().drop(n);
   root_->drop_schedule(n);
   root_->forget();
@@ -374,13 +323,13 @@ void Executable::drop_cache_entries(size_t n) {
 
 std::string Executable::find_race() {
   check_process();
-  std::lock_guard<std::mutex> lock(mutex_);
+  const std::unique_lock<std::mutex> guard = lock();
   return root_->find_race();
 }
 
 void Executable::start_recording(size_t capacity_bytes) {
   check_process();
-  std::lock_guard<std::mutex> lock(mutex_);
+  const std::unique_lock<std::mutex> guard = lock();
   if (recorder_) throw PlanError("[profile] a profile of this executable is on already; leave its with block first");
   streams_->first().synchronize();  // earlier runs keep their null recorder; no span of theirs may mix in
   const size_t nodes = std::max<size_t>(1, nodes_.size());
@@ -389,7 +338,7 @@ void Executable::start_recording(size_t capacity_bytes) {
 
 std::unique_ptr<Recorder> Executable::stop_recording() {
   check_process();
-  std::lock_guard<std::mutex> lock(mutex_);
+  const std::unique_lock<std::mutex> guard = lock();
   streams_->first().synchronize();
   return std::move(recorder_);
 }

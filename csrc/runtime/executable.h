@@ -13,6 +13,7 @@
 #include "runtime/level.h"
 #include "runtime/repeat.h"
 #include "runtime/run.h"
+#include "sync/occupant.h"
 
 namespace asc {
 
@@ -108,6 +109,10 @@ class Executable : public std::enable_shared_from_this<Executable> {
   void check_inputs(const std::vector<TensorView>& inputs) const;
   void launch(Run& run, const std::vector<TensorView>& inputs, bool is_async, bool is_warmup);
   Stats counters();
+  // The lock of what is below. Throws PlanError in a thread that holds it: an operator may not run its own model.
+  std::unique_lock<std::mutex> lock();
+  // For the end of an earlier run, which an operator may see: no lock in a thread that holds it.
+  std::unique_lock<std::mutex> lock_unless_executing();
   void execute(Run& run, RunContext& context, const std::vector<TensorView>& inputs);
   void check_process() const;
   void note_repeat(const Run& run, const std::vector<TensorView>& inputs);
@@ -118,7 +123,8 @@ class Executable : public std::enable_shared_from_this<Executable> {
   const uint32_t fork_generation_;
   std::vector<NodeInfo> nodes_;  // by plan-wide number
 
-  std::mutex mutex_;  // guards all below
+  std::mutex mutex_;    // guards all below
+  Occupant executing_;  // launches a run
   std::unique_ptr<Device> device_;
   std::unique_ptr<Streams> streams_;
   std::unique_ptr<Pool> pool_;

@@ -88,7 +88,7 @@ void explain_level(const Level& level, const std::string& indent, std::string& o
 
 std::string Executable::explain() {
   check_process();
-  std::lock_guard<std::mutex> lock(mutex_);
+  const std::unique_lock<std::mutex> guard = lock();
   const DeviceInfo& info = device_->info();
   std::string out = "device " + info.name + ": " + info.description + "\n";
   out += std::string("mode ") + describe(options_.mode, plan_->is_static()) + "\n";

@@ -90,7 +90,7 @@ void Run::wait(int64_t timeout_ns) {
 
 void Run::record_wait(uint64_t start) {
   if (!event_.recorder || is_inline_ || executable_->device_->info().is_virtual) return;
-  std::lock_guard<std::mutex> lock(executable_->mutex_);
+  const std::unique_lock<std::mutex> guard = executable_->lock_unless_executing();
   // The recording may be over, and gone, by now.
   if (executable_->recorder_.get() == event_.recorder)
     event_.recorder->host.add({start, now_ticks(), event_.run, -1, 0, Stage::kWait});
@@ -99,7 +99,7 @@ void Run::record_wait(uint64_t start) {
 void Run::settle() {
   std::lock_guard<std::mutex> own(mutex_);
   if (is_settled_) return;
-  std::lock_guard<std::mutex> lock(executable_->mutex_);
+  const std::unique_lock<std::mutex> guard = executable_->lock_unless_executing();
   if (is_lost()) keep_what_is_lost();
   holdings_.release();
   if (event_.is_cancelled())

@@ -36,7 +36,7 @@ void add_tasks(const Level& level, std::vector<TaskInfo>& tasks) {
 
 std::vector<TaskInfo> Executable::tasks() {
   check_process();
-  std::lock_guard<std::mutex> lock(mutex_);
+  const std::unique_lock<std::mutex> guard = lock();
   std::vector<TaskInfo> tasks;
   add_tasks(*root_, tasks);
   return tasks;

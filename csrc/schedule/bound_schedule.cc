@@ -47,8 +47,10 @@ void BoundSchedule::launch_tasks(const Streams& streams, void* const* slots, Eve
   };
   const auto launch_in_order = [&] {
     Stream& first = streams.first();
-    for (const Task& task : schedule_->tasks)
-      event.recorder ? launch(first, task) : first.launch(task, slots, &event, ++sequence);
+    if (event.recorder)
+      for (const Task& task : schedule_->tasks) launch(first, task);
+    else
+      for (const Task& task : schedule_->tasks) first.launch(task, slots, &event, ++sequence);
   };
   const StreamOrder& order = schedule_->streams.order;
   if (order.is_single()) return launch_in_order();

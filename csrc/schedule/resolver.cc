@@ -142,6 +142,7 @@ static void record_twin(Recorder& recorder, uint64_t start, uint32_t run, int32_
   recorder.mark(Stage::kTiling, number);
 }
 
+template <class Timer>
 bool Resolver::resolve(size_t s, size_t n, Recorder* recorder, uint32_t run, std::shared_ptr<TilingJob>* later) {
   const PlanNode& node = plan_.segments[s].nodes[n];
   NodeMemo& memo = memos_[s][n];
@@ -158,11 +159,11 @@ bool Resolver::resolve(size_t s, size_t n, Recorder* recorder, uint32_t run, std
     }
   }
   {
-    StageTimer timer(recorder, Stage::kInferShape, run, static_cast<int32_t>(node.number));
+    const Timer timer(recorder, Stage::kInferShape, run, static_cast<int32_t>(node.number));
     gather_inputs(node);
     infer(node, memo);
   }
-  StageTimer timer(recorder, Stage::kTiling, run, static_cast<int32_t>(node.number));
+  const Timer timer(recorder, Stage::kTiling, run, static_cast<int32_t>(node.number));
   if (node.is_on_host)
     compute_on_host(node, memo);
   else if (node.is_task())
@@ -176,6 +177,9 @@ bool Resolver::resolve(size_t s, size_t n, Recorder* recorder, uint32_t run, std
   if (memo.kind >= 0) latest_[static_cast<size_t>(memo.kind)] = {&node, &memo};
   return true;
 }
+
+template bool Resolver::resolve<StageTimer>(size_t, size_t, Recorder*, uint32_t, std::shared_ptr<TilingJob>*);
+template bool Resolver::resolve<NoTimer>(size_t, size_t, Recorder*, uint32_t, std::shared_ptr<TilingJob>*);
 
 bool Resolver::follow_twin(const PlanNode& node, NodeMemo& memo) {
   Resolved& latest = latest_[static_cast<size_t>(memo.kind)];

@@ -67,7 +67,9 @@ class Resolver {
   const Shape& bound(size_t s, size_t n, size_t i) const { return memos_[s][n].bounds[i]; }
 
   // Brings node `n` of segment `s` up to date; false: it was. With `later`, a tiling that is not cached is not made but
-  // left there as a job: commit it before the node's task is used, or abandon it.
+  // left there as a job: commit it before the node's task is used, or abandon it. Timer: StageTimer, or NoTimer where
+  // there is no recorder.
+  template <class Timer = StageTimer>
   bool resolve(size_t s, size_t n, Recorder* recorder, uint32_t run, std::shared_ptr<TilingJob>* later = nullptr);
   // Waits for the job of a node. Throws what making the tiling threw; the node has to be resolved again then.
   void commit(size_t s, size_t n, TilingJob& job);

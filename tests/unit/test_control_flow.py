@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
@@ -90,3 +93,47 @@ def test_a_loop_that_cannot_end_is_refused():
     exe = asc.compile(model, threads=1)
     with pytest.raises(asc.GraphError, match="never ends"):
         exe.run({"x": np.ones(2, np.float32)})
+
+
+_ENDLESS = """
+import signal, sys
+import subprocess
+import sys
+
+import numpy as np
+import ascendsched as asc
+
+def stop(*_):
+    raise KeyboardInterrupt
+
+exe = asc.compile(sys.argv[1], mode=sys.argv[2], threads=1)
+x = np.zeros(2, np.float32)
+signal.signal(signal.SIGALRM, stop)
+signal.setitimer(signal.ITIMER_REAL, 0.2)
+try:
+    exe.run({"x": x, "go_on": np.array(True)})
+except KeyboardInterrupt:
+    print("interrupted", exe.run({"x": x, "go_on": np.array(False)})["y"].tolist())
+"""
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_an_endless_loop_can_be_interrupted(mode, tmp_path):
+    from onnx import TensorProto as T
+    from onnx import helper as h
+
+    body = onnx_models.body(
+        [h.make_node("And", ["go_on", "c"], ["again"]), h.make_node("Add", ["a", "a"], ["b"])],
+        [onnx_models.info("i", T.INT64, []), onnx_models.info("c", T.BOOL, []), onnx_models.info("a")],
+        [onnx_models.info("again", T.BOOL, []), onnx_models.info("b")],
+    )
+    model = onnx_models.model(
+        [h.make_node("Loop", ["", "go_on", "x"], ["y"], body=body)],
+        [onnx_models.info("x", shape=["n"]), onnx_models.info("go_on", T.BOOL, [])],
+        [onnx_models.info("y", shape=["n"])],
+    )
+    path = tmp_path / "endless.onnx"
+    path.write_bytes(model.SerializeToString())
+    command = [sys.executable, "-c", _ENDLESS, str(path), mode]
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert ran.stdout.split() == ["interrupted", "[0.0,", "0.0]"], ran.stderr

@@ -182,3 +182,42 @@ def test_number_of_results_has_to_fit() -> None:
     asc.op(name, infer_shape=lambda x: x)(lambda x: x)
     with pytest.raises(asc.GraphError, match="1 results"):
         _run(name, np.ones(3, np.float32), outputs=2)
+
+
+@pytest.mark.parametrize("use", ["run", "run_async", "stats", "explain"])
+def test_operator_that_uses_the_executable_that_runs_it_gets_an_error(use: str) -> None:
+    name = _name()
+    made: list[asc.Executable] = []
+
+    @asc.op(name, infer_shape=lambda x: x)
+    def nested(x: Any) -> Any:
+        getattr(made[0], use)(*([{"x": x}] if use.startswith("run") else []))
+        return x
+
+    g = asc.Graph()
+    g.output(g.op(name, g.input("x", "float32", (2,)), name="the_node"), "y")
+    made.append(asc.compile(g))
+    with pytest.raises(asc.AscendSchedError, match=r"the_node.*uses the executable that runs it; compile"):
+        made[0](np.zeros(2, np.float32))
+
+
+def test_operator_may_drop_and_wait_for_earlier_runs_of_its_model() -> None:
+    name = _name()
+    earlier: list[Any] = []
+
+    @asc.op(name, infer_shape=lambda x: x)
+    def late(x: Any) -> Any:
+        if len(earlier) == 2:
+            earlier.pop()
+            earlier.pop().wait()
+        return x + 1
+
+    g = asc.Graph()
+    g.output(g.op(name, g.input("x", "float32", (2,))), "y")
+    exe = asc.compile(g)
+    x = np.zeros(2, np.float32)
+    for i in range(2):
+        earlier.append(exe.run_async({"x": x + i}))
+    np.testing.assert_array_equal(exe(x + 2), x + 3)
+    assert earlier == []
+    np.testing.assert_array_equal(exe(x), x + 1)

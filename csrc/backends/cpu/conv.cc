@@ -64,6 +64,7 @@ ConvShape make_conv_shape(const TilingContext& ctx) {
   const Shape &x = ctx.input(0), &w = ctx.input(1);
   ConvShape s;
   static_cast<PlainWindow&>(s) = make_plain_window(ctx, w.begin() + 2, false);
+  drop_single_axes(s);
   s.batch = x[0];
   s.channels = x[1];
   s.out_channels = w[0];

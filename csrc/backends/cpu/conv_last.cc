@@ -20,6 +20,7 @@ ConvShape make_conv_last_shape(const TilingContext& ctx) {
   const Shape& w = ctx.input(1);
   ConvShape s;
   static_cast<PlainWindow&>(s) = make_window_over(ctx, x, w.begin() + 2, false);
+  drop_single_axes(s);
   s.batch = x[0];
   s.channels = x[1];
   s.out_channels = w[0];

@@ -49,6 +49,18 @@ PlainWindow make_window_over(const TilingContext& ctx, const Shape& x, const int
   return pad_axes(x, window_geometry(ctx, x, kernel, is_pooling));
 }
 
+void drop_single_axes(PlainWindow& w) {
+  const auto is_single = [&w] {
+    constexpr int last = kWindowAxes - 1;
+    return w.input[last] == 1 && w.kernel[last] == 1 && w.output[last] == 1 && w.pad_begin[last] == 0;
+  };
+  for (; w.spatial > 1 && is_single(); --w.spatial)
+    for (int64_t* axes : {w.input, w.output, w.kernel, w.stride, w.dilation, w.pad_begin, w.pad_end}) {
+      std::rotate(axes, axes + kWindowAxes - 1, axes + kWindowAxes);
+      axes[0] = axes == w.pad_begin || axes == w.pad_end ? 0 : 1;
+    }
+}
+
 PlainWindow make_row_window(const TilingContext& ctx, const Shape& x) {
   if (ctx.attributes().get_string("mode", "") != "global")
     return make_window_over(ctx, x, ctx.attributes().get_ints("kernel_shape").data(), true);

@@ -37,6 +37,9 @@ PlainWindow make_plain_window(const TilingContext& ctx, const int64_t* kernel, b
 // The same over `x`, [batch, channels, spatial...], whatever the layout of input 0.
 PlainWindow make_window_over(const TilingContext& ctx, const Shape& x, const int64_t* kernel, bool is_pooling);
 
+// Drops axes at the end of which windows see one position: the tensors lie the same without them, and lines are long.
+void drop_single_axes(PlainWindow& w);
+
 // The windows of pooling nodes on channels-last tensors (ops/channels_last.h): with mode "global", one over everything.
 PlainWindow make_row_window(const TilingContext& ctx, const Shape& x);
 

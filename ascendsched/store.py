@@ -11,7 +11,9 @@ import json
 import logging
 import os
 import tempfile
+from collections.abc import Callable
 from dataclasses import asdict, replace
+from functools import cache
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
@@ -32,6 +34,7 @@ _SCHEMA = "ascendsched.saved/1"
 _HEADER_BYTES = _core.SAVED_HEADER_BYTES
 _ALIGNMENT = 64
 _BLOCK_BYTES = 2 << 20  # what systems keep of a file in one piece, and map as one page, where it is written at once
+_STAMP_TYPES = [int] * 5
 _NOT_IN_USE = "compile the model again and save it"
 _decode = json.JSONDecoder().raw_decode  # what follows the JSON are spaces
 
@@ -47,13 +50,16 @@ class _Saved:
     ----------
     setup : Setup
         The settings; options that this version does not know are left out.
+    origin : dict, optional
+        Version and build that wrote the file; None where they are those that run.
     model_path : str, optional
         Where the model was, seen from the file; None for a model that came from memory.
     """
 
-    def __init__(self, path: str, file: _core.SavedFile, meta: dict[str, Any]) -> None:
+    def __init__(self, path: str, file: _core.SavedFile, meta: dict[str, Any], origin: dict[str, Any] | None) -> None:
         self.file = file
         self.meta = meta
+        self.origin = origin
         source, options = meta["source"], meta["options"]
         self.model_path: str | None = None
         files: tuple[SourceFile, ...] = ()
@@ -67,6 +73,8 @@ class _Saved:
     def _files(self, model: str) -> tuple[SourceFile, ...]:
         """The files of the model, if it lies at `model`."""
         first, *others = self.meta["source"]["files"]
+        if not others:
+            return (_file_of(model, first),)
         folder = os.path.dirname(model)
         return (_file_of(model, first), *(_file_of(os.path.join(folder, entry["path"]), entry) for entry in others))
 
@@ -87,7 +95,8 @@ def save(core: _core.Executable, setup: Setup, path: str | os.PathLike[str]) -> 
     """Do what `Executable.save` does."""
     target = Path(os.path.abspath(os.fsdecode(path)))
     structure, constants, data_bytes = _core.graph_bytes(core)
-    meta = json.dumps(_describe(core, setup, target.parent)).encode()
+    text = _origin(__version__, _core.build_info) + json.dumps(_describe(core, setup, target.parent))[1:]
+    meta = text.encode()
     # Spaces after the JSON put the constants at a multiple of the alignment.
     meta += b" " * (-(_HEADER_BYTES + len(structure) + len(meta)) % _ALIGNMENT)
     temporary = None
@@ -153,6 +162,12 @@ def _remove(path: str | None) -> None:
         Path(path).unlink(missing_ok=True)
 
 
+@cache
+def _origin(version: str, build_info: Callable[[], dict[str, str]]) -> str:
+    """Return how a description begins: a file that says the same was written by what runs now."""
+    return json.dumps({"schema": _SCHEMA, "version": version, "build": build_info()})[:-1] + ", "
+
+
 def _describe(core: _core.Executable, setup: Setup, folder: Path) -> dict[str, Any]:
     source = None
     if setup.files:
@@ -173,9 +188,6 @@ def _describe(core: _core.Executable, setup: Setup, folder: Path) -> dict[str, A
             )
         source = {"path": os.path.relpath(own, folder), "files": entries}
     return {
-        "schema": _SCHEMA,
-        "version": __version__,
-        "build": _core.build_info(),
         "device": setup.device,
         "mode": setup.mode,
         "threads": setup.threads,
@@ -243,9 +255,11 @@ def _open(path: str) -> _Saved:
     if file.fault:
         raise _UnusableError(file.fault)
     try:
-        meta = _decode(file.description)[0]
+        text, begin = file.description, _origin(__version__, _core.build_info)
+        is_own = text.startswith(begin)
+        meta = _decode("{" + text[len(begin) :] if is_own else text)[0]
         _check_meta(meta)
-        return _Saved(path, file, meta)
+        return _Saved(path, file, meta, None if is_own else _check_origin(meta))
     except (AscendSchedError, AttributeError, IndexError, KeyError, TypeError, ValueError, RecursionError):
         raise _UnusableError("its description is not one that this version reads") from None
 
@@ -256,10 +270,10 @@ def _file_of(path: str, entry: dict[str, Any]) -> SourceFile:
 
 def _check_meta(meta: Any) -> None:
     """Raise any of the errors that `_open` takes for damage."""
-    kinds = {"schema": str, "version": str, "build": dict, "device": str, "mode": str, "shapes": list}
-    if not all(isinstance(meta[key], kind) for key, kind in kinds.items()) or meta["schema"] != _SCHEMA:
-        raise ValueError
-    if not all(isinstance(kind, str) for kind in meta["kinds"].values()):
+    kinds = meta["kinds"]
+    if not (isinstance(meta["device"], str) and isinstance(meta["mode"], str) and isinstance(meta["shapes"], list)):
+        raise TypeError
+    if kinds != {} and not all(isinstance(kind, str) for kind in kinds.values()):
         raise TypeError
     if meta["source"] is not None:
         if not meta["source"]["files"]:
@@ -267,19 +281,23 @@ def _check_meta(meta: Any) -> None:
         for entry in meta["source"]["files"]:
             if not (isinstance(entry["path"], str) and isinstance(entry["hash"], str)):
                 raise TypeError
-            if [type(part) for part in entry["stamp"]] != [int] * 5:
+            if [*map(type, entry["stamp"])] != _STAMP_TYPES:
                 raise TypeError
     check_shapes(meta["shapes"])
 
 
+def _check_origin(meta: dict[str, Any]) -> dict[str, Any]:
+    """Return what wrote the file; raise any of the errors that `_open` takes for damage."""
+    kinds = {"schema": str, "version": str, "build": dict}
+    if not all(isinstance(meta[key], kind) for key, kind in kinds.items()) or meta["schema"] != _SCHEMA:
+        raise ValueError
+    return {key: meta[key] for key in kinds}
+
+
 def _check(saved: _Saved, model: Model | None) -> None:
     """Refuse a file of another version, build or model."""
-    if saved.meta["version"] != __version__:
-        raise _UnusableError(f"it was saved by version {saved.meta['version']}, this is {__version__}")
-    now, then = _core.build_info(), saved.meta["build"]
-    if now != then:
-        name = next(name for name in sorted(now.keys() | then.keys()) if now.get(name) != then.get(name))
-        raise _UnusableError(f"it was saved with {name} {then.get(name)}, here it is {now.get(name)}")
+    if saved.origin is not None:
+        _check_build(saved.origin["version"], saved.origin["build"])
     if model is None:
         own = saved.model_path
         difference = None if own is None else saved.difference()
@@ -291,6 +309,15 @@ def _check(saved: _Saved, model: Model | None) -> None:
         difference = "the given model lies in memory, and cannot be compared with the saved one"
     if difference:
         raise _UnusableError(difference)
+
+
+def _check_build(version: str, then: dict[str, Any]) -> None:
+    if version != __version__:
+        raise _UnusableError(f"it was saved by version {version}, this is {__version__}")
+    now = _core.build_info()
+    if now != then:
+        name = next(name for name in sorted(now.keys() | then.keys()) if now.get(name) != then.get(name))
+        raise _UnusableError(f"it was saved with {name} {then.get(name)}, here it is {now.get(name)}")
 
 
 def _restore(saved: _Saved, changes: dict[str, Any]) -> Executable:

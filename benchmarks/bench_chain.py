@@ -6,7 +6,8 @@ stays the same, is a new one in every call, or is one of 16 in turn.
 How to read it: microseconds per operator. "host" resolves operator by operator and remembers what it has seen; with the
 caches off it remembers nothing, which is the full price of a dynamic shape. "sink" resolves everything once per shape:
 it is cheapest where shapes stay or come back, and pays for loading where every shape is new. "auto" should be near the
-better of the two.
+better of the two. "static" is an executable for each shape, compiled with that shape fixed: what can be had at best
+where the shape stays; of shapes in turn, each has weights and memory of its own.
 """
 
 from __future__ import annotations
@@ -44,19 +45,49 @@ def measure(effort: Effort) -> Iterator[Table]:
     returning = [n * len(new) // CYCLE for n in _paired_rows(CYCLE)]
     for name in CHAINS:
         model = _chain(name)
-        yield _compare(f"{name}, one shape", model, [middle], CALLS, effort)
+        yield _compare(f"{name}, one shape", model, [middle], CALLS, effort, _static(name, [middle]))
         yield _compare(f"{name}, new shape every call", model, new, CALLS, effort)
         # The shapes have come twice before they are timed.
-        yield _compare(f"{name}, {CYCLE} shapes in turn", model, returning, 2 * CYCLE, effort)
+        title = f"{name}, {CYCLE} shapes in turn"
+        yield _compare(title, model, returning, 2 * CYCLE, effort, _static(name, returning))
 
 
-def _compare(title: str, model: Any, rows: Sequence[int], checked: int, effort: Effort) -> Table:
+def _in_turn(executables: Sequence[asc.Executable]) -> Callable[[Array], Any]:
+    upcoming = cycle(executables)
+
+    def run(x: Array) -> Any:
+        return next(upcoming)(x)
+
+    return run
+
+
+def _static(name: str, rows: Sequence[int]) -> list[asc.Executable]:
+    return [asc.compile(_chain(name, n), threads=1) for n in rows]
+
+
+def _compare(
+    title: str,
+    model: Any,
+    rows: Sequence[int],
+    checked: int,
+    effort: Effort,
+    fixed: Sequence[asc.Executable] = (),
+) -> Table:
     random = np.random.default_rng(1)
     inputs = [random.standard_normal((n, WIDTH)).astype(np.float32) for n in rows]
     references = [onnx_reference(model, x) for x in inputs[:checked]]
     reference = np.concatenate(list(islice(cycle(references), checked)))
     subjects = [_subject(label, run, inputs, checked) for label, run in _runs(model)]
-    return compare(title, "operator", subjects, reference, effort, calls=1)
+    if fixed:
+        subjects.insert(0, _subject("static", _in_turn(fixed), inputs, checked))
+    table = compare(title, "operator", subjects, reference, effort, calls=1)
+    if fixed:
+        ratio = min(table.subject("auto").times_us) / min(table.subject("static").times_us)
+        medians = table.subject("auto").median_us / table.subject("static").median_us
+        table.notes.append(
+            f"auto takes {ratio:.2f} times as long as static by the minimum, {medians:.2f} by the median"
+        )
+    return table
 
 
 def _runs(model: Any) -> Iterator[tuple[str, Callable[[Array], Any]]]:
@@ -89,7 +120,7 @@ def _paired_rows(count: int) -> list[int]:
     return rows
 
 
-def _chain(name: str) -> Any:
+def _chain(name: str, rows: int | str = "n") -> Any:
     random = np.random.default_rng(0)
     values = {
         "weight": random.standard_normal((WIDTH, WIDTH)) * WIDTH**-0.5,
@@ -97,7 +128,7 @@ def _chain(name: str) -> Any:
         "bias": random.uniform(-0.1, 0.1, WIDTH),
     }
     layers: list[Layer] = [(op, {c: values[c] for c in constants}, attrs) for op, constants, attrs in CHAINS[name]]
-    return sequence_model(("n", WIDTH), ("n", WIDTH), islice(cycle(layers), OPERATORS))
+    return sequence_model((rows, WIDTH), (rows, WIDTH), islice(cycle(layers), OPERATORS))
 
 
 if __name__ == "__main__":

@@ -1,13 +1,14 @@
 """What is left of the price of a shape that comes for the first time, where it is foreseen?
 
-Runs with a pause of 2 ms between them, as sampling a token may take, step by step in turn in three executables: lengths
-that are new, new ones with prediction, and lengths that come back. Small and large decoders and, where the shared
+Runs with a pause of 2 ms between them, as sampling a token may take, and until what was foreseen is resolved, which it
+is by then where CPUs are free; step by step in turn in three executables: lengths that are new, new ones with
+prediction, and lengths that come back. Small and large decoders and, where the shared
 catalogue is, MiniLM: decode steps, prompts that grow, requests that alternate, and lengths with a period. Then what
 prediction adds to a run whose shape is known.
 
 How to read it: a run's CPU time on the caller's thread, and its latency, in us, medians. "gone" is the share of what a
-new shape takes longer than a repeated one that prediction removes, from medians of the differences step by step; on a
-busy machine only that of CPU time means something. Above 100, what was just made is faster than what rests in memory.
+new shape takes longer than a repeated one that prediction removes, from medians of the differences step by step, with
+its 95 % interval by bootstrap over steps. Above 100, what was just made is faster than what rests in memory.
 """
 
 from __future__ import annotations
@@ -28,8 +29,11 @@ from sequences import TRACES, Feeds, decode_feeds, prompt_feeds
 
 import ascendsched as asc
 from ascendsched.demo.models import decoder
+from ascendsched.native import core
 
 PAUSE_S = 0.002
+WAIT_S = 10.0
+RESAMPLES = 1000
 WARM_UP = 16  # steps until forecasts are trusted, not counted
 Array = np.ndarray[Any, Any]
 
@@ -45,9 +49,8 @@ class Case(NamedTuple):
 def measure(effort: Effort) -> Iterator[Grid]:
     """Yields the table of latencies, then that of what prediction adds."""
     steps = 60 if effort.is_quick else 200
-    grid = Grid(
-        "foreseen shapes", ["CPU new", "foreseen", "again", "gone %", "wall new", "foreseen", "again", "gone %"]
-    )
+    columns = ["new", "foreseen", "again", "gone %", "95 %"]
+    grid = Grid("foreseen shapes", [f"CPU {columns[0]}", *columns[1:], f"wall {columns[0]}", *columns[1:]])
     for case in _cases(steps):
         for mode in ("host", "auto"):
             grid.rows.append([f"{case.name}, {mode}", *_row(case, mode, grid)])
@@ -89,14 +92,22 @@ def _row(case: Case, mode: str, grid: Grid) -> list[str]:
         exes[2].run(feeds)
     cells = []
     for times in _times(exes, case.feeds):
-        new, foreseen, again = times
-        excess = float(np.median(new - again))
-        gone = 100 * (1 - float(np.median(foreseen - again)) / excess)
-        cells += [*(f"{np.median(t):.0f}" for t in times), f"{gone:.0f}" if excess > 0 else "-"]
+        cells += [*(f"{np.median(t):.0f}" for t in times), *_gone(*times)]
     stats = exes[1].stats()
     wasted = stats["ahead_wasted"]
     grid.notes.append(f"{case.name}, {mode}: {stats['ahead_used']} of {len(case.feeds)} foreseen, {wasted} wasted")
     return cells
+
+
+def _gone(new: Array, foreseen: Array, again: Array) -> list[str]:
+    """The share of the excess that is gone, in percent, and its interval."""
+    picks = np.random.default_rng(0).integers(0, len(new), (RESAMPLES, len(new)))
+    picks[0] = range(len(new))
+    excess = np.median((new - again)[picks], axis=1)
+    if excess[0] <= 0:
+        return ["-", "-"]
+    shares = 100 * (1 - np.median((foreseen - again)[picks], axis=1) / np.maximum(excess, 1e-3))
+    return [f"{shares[0]:.0f}", f"{np.percentile(shares, 2.5):.0f}-{np.percentile(shares, 97.5):.0f}"]
 
 
 def _times(exes: list[asc.Executable], feeds: list[Feeds]) -> list[Array]:
@@ -105,6 +116,7 @@ def _times(exes: list[asc.Executable], feeds: list[Feeds]) -> list[Array]:
     for step, feed in enumerate(feeds):
         for i in np.roll(range(len(exes)), step):
             time.sleep(PAUSE_S)
+            core.wait_foreseen(exes[i]._core, WAIT_S)
             start, cpu = time.perf_counter_ns(), time.thread_time_ns()
             exes[i].run(feed)
             times[:, i, step] = time.thread_time_ns() - cpu, time.perf_counter_ns() - start

@@ -3,7 +3,8 @@
 The timed device's kernels take a set time without a CPU; making a tiling and launching keep a CPU busy for a set time.
 Every run has a new shape, so that every tiling is made anew. The limit is the largest of: the slowest stage (resolving
 or launching, as a profile of serial runs shows it: the set time and what the scheduler adds), the host's CPU time
-divided by the CPUs, and the device's time. A run is asynchronous: the device has its own thread.
+divided by the CPUs, and the device's time. The CPU time is that of serial or of pipelined runs, whichever is less: what
+a pipeline adds by waking and spinning does not raise its limit. A run is asynchronous: the device has its own thread.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ def measure(effort: Effort) -> Iterator[Table]:
         times = {w: _time(model, device, w, cpus, sizes, effort) for w in (0, 1, -1)}
         serial, pipelined, auto = (times[w][0] for w in (0, 1, -1))
         slowest = _slowest_stage(model, device, cpus, sizes)
-        limit = max(kernel, slowest, times[1][1] / cpus)
+        limit = max(kernel, slowest, min(times[0][1], times[1][1]) / cpus)
         row = [serial, pipelined, auto, slowest, limit, pipelined / limit, times[1][1]]
         table.rows.append((f"kernel {kernel}, tiling {tiling}, launch {launch} us", row))
     executable = asc.compile(model, device="timed:us=1", mode="host", threads=cpus)

@@ -13,7 +13,8 @@ import numpy as np
 from bench_decode import PROMPT, STEPS, Request
 from command import main
 from harness import PEER, Effort, Figures, Subject, Table, compare
-from straight import StraightEngine, compiler
+from native_library import compiler
+from straight import StraightEngine
 
 import ascendsched as asc
 from ascendsched.demo.decoder_weights import DecoderConfig

@@ -2,6 +2,8 @@
 
 Two threads. On one stream a large kernel may use both; on two streams each kernel has one. The last column is the time
 that the estimate predicts for two streams, as a part of that for one: what it measures should be near.
+
+The last table is of host mode, operator by operator at ever new shapes, on a device whose kernels need no CPU.
 """
 
 from __future__ import annotations
@@ -9,6 +11,9 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterator
+from itertools import count
+from statistics import median
+from time import perf_counter_ns
 from typing import Any
 
 import numpy as np
@@ -56,12 +61,12 @@ def towers(layers: int, channels: int, size: int) -> tuple[Any, Any]:
     return writer.model(), rng.standard_normal(shape).astype(np.float32)
 
 
-def products(layers: int, width: int) -> tuple[Any, Any]:
+def products(layers: int, width: int, rows: int | str = 1) -> tuple[Any, Any]:
     """Two chains of small products with activations, added; and an input."""
     rng = np.random.default_rng(width)
     writer = OnnxWriter("products")
-    x = writer.input("x", "float32", [1, width])
-    writer.output("y", "float32", [1, width])
+    x = writer.input("x", "float32", [rows, width])
+    writer.output("y", "float32", [rows, width])
     ends = []
     for name in "ab":
         value = x
@@ -103,6 +108,37 @@ def measure(effort: Effort) -> Iterator[Table]:
         row = [float(np.median(two) / np.median(one)), spread, _estimate(compiled["two streams"]), chosen]
         ratios.rows.append((title, row))
     yield ratios
+    yield _node_by_node(effort)
+
+
+def _node_by_node(effort: Effort) -> Table:
+    table = Figures("two chains of 20 products, node by node", "run", [])
+    table.headings = ("one stream, us", "two streams", "decided", "streams by itself", "decided / one")
+    model, _ = products(20, 32, "n")
+    sizes = count(1)
+    for task_us in (5, 20, 100):
+        for way, workers in (("serial", 0), ("pipelined", 1)):
+            compiled = [
+                asc.compile(
+                    model,
+                    device=f"timed:us={task_us}",
+                    mode="host",
+                    threads=THREADS,
+                    options=asc.Options(streams=streams, pipeline_workers=workers, schedule_cache_bytes=0),
+                )
+                for streams in (1, 2, None)
+            ]
+            times: list[list[float]] = [[], [], []]
+            for _ in range(4 + effort.samples):
+                for exe, spent in zip(compiled, times, strict=True):
+                    feeds = {"x": np.zeros((next(sizes), 32), np.float32)}
+                    begin = perf_counter_ns()
+                    exe.run(feeds)
+                    spent.append((perf_counter_ns() - begin) / 1e3)
+            one, two, decided = (median(spent[4:]) for spent in times)
+            row = [one, two, decided, compiled[2].stats()["streams"], decided / one]
+            table.rows.append((f"kernels of {task_us} us, {way}", row))
+    return table
 
 
 def _estimate(exe: asc.Executable) -> float:

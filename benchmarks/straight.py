@@ -3,25 +3,16 @@
 from __future__ import annotations
 
 import ctypes
-import os
-import shutil
-import subprocess
-import tempfile
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from native_library import compile_library
 from numpy.typing import NDArray
 
 from ascendsched.demo.decoder_weights import DecoderConfig, decoder_weights
 
 SOURCE = Path(__file__).parent / "native" / "decoder.cc"
-FLAGS = ["-O3", "-march=native", "-ffast-math", "-std=c++17", "-shared", "-fPIC"]
-
-
-def compiler() -> str | None:
-    """The C++ compiler's command, or None."""
-    return shutil.which(os.environ.get("CXX", "g++"))
 
 
 def load_library() -> ctypes.CDLL:
@@ -32,11 +23,7 @@ def load_library() -> ctypes.CDLL:
     subprocess.CalledProcessError
         Where the compiler fails.
     """
-    with tempfile.TemporaryDirectory() as folder:
-        target = Path(folder) / "decoder.so"
-        command = [compiler() or "g++", *FLAGS, str(SOURCE), "-o", str(target)]
-        subprocess.run(command, check=True)  # noqa: S603 - the user's compiler on a file of ours
-        library = ctypes.CDLL(str(target))
+    library = compile_library(SOURCE, fast_math=True)
     library.decoder_new.restype = ctypes.c_void_p
     library.decoder_step.restype = ctypes.c_bool
     library.decoder_step.argtypes = [ctypes.c_void_p, ctypes.c_long, ctypes.c_void_p]

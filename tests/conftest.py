@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -25,3 +26,22 @@ def pytest_sessionstart() -> None:
     sanitizer = os.environ.get("ASCENDSCHED_SANITIZE")
     if sanitizer and package_folder() != ROOT / "build" / sanitizer / "ascendsched":
         pytest.exit(f"{package_folder()} is not the build for the {sanitizer} sanitizer; use make tsan or make asan", 2)
+
+
+@pytest.fixture
+def fresh_torch() -> Iterator[None]:
+    """torch that has compiled and counted nothing yet, computes without gradients, and layers by their operators."""
+    torch = pytest.importorskip("torch")
+    from ascendsched import torch as back_end
+
+    torch._dynamo.reset()
+    torch._dynamo.utils.counters.clear()
+    back_end.reset()
+    torch.manual_seed(0)
+    was_fast = torch.backends.mha.get_fastpath_enabled()
+    torch.backends.mha.set_fastpath_enabled(False)  # one operator of torch's for a whole layer
+    try:
+        with torch.no_grad():
+            yield
+    finally:
+        torch.backends.mha.set_fastpath_enabled(was_fast)

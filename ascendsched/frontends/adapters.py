@@ -121,9 +121,8 @@ def _flattening(node: NodeDef, ctx: AdapterContext) -> list[NodeDef] | None:
     """Softmax, LogSoftmax, Hardmax before 13 work on the input flattened to two dimensions at ``axis``."""
     axis = node.attributes.pop("axis", 1)
     data, result = node.inputs[0], node.outputs[0]
-    rank = ctx.type_of(data).rank
     node.attributes["axis"] = -1
-    if axis == -1 or axis + 1 == rank:
+    if axis == -1 or axis + 1 == ctx.rank_of(data):
         return None
     flat, flat_result, shape = (ctx.fresh(f"{node.name}_{hint}") for hint in ("flat", "flat_result", "shape"))
     node.inputs, node.outputs = [flat], [flat_result]

@@ -51,7 +51,7 @@ def _parse(node: NodeDef, ctx: AdapterContext) -> tuple[list[_Term], list[str]]:
         before, dots, after = part.partition(_ELLIPSIS)
         if not (before + after).isalpha() and before + after:
             raise GraphError(f"{node.where()}: '{part}' in equation '{equation}': expected letters and one '...'")
-        rank = ctx.type_of(value).rank
+        rank = ctx.rank_of(value)
         if dots and rank is None:
             raise UnsupportedError(
                 f"{node.where()}: the rank of operand '{part}' with '...' is not known; declare it in the model"

@@ -37,7 +37,7 @@ def fused_matmul(node: NodeDef, ctx: AdapterContext) -> list[NodeDef]:
     operands = []
     for operand, flag in zip(node.inputs, ("transA", "transB"), strict=True):
         value = operand
-        rank = ctx.type_of(value).rank
+        rank = ctx.rank_of(value)
         if node.attributes.get(flag, 0) and (rank is None or rank > 1):
             if rank is None:
                 raise UnsupportedError(f"{node.where()}: the rank of '{value}' is not known; declare it in the model")

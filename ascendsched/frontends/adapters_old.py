@@ -39,7 +39,7 @@ def channel_slope(node: NodeDef, ctx: AdapterContext) -> list[NodeDef] | None:
 
 
 def _with_trailing_ones(node: NodeDef, ctx: AdapterContext, axis: int) -> list[NodeDef] | None:
-    ranks = [ctx.type_of(name).rank for name in node.inputs[:2]]
+    ranks = [ctx.rank_of(name) for name in node.inputs[:2]]
     if ranks[0] is None or ranks[1] is None:
         raise UnsupportedError(f"{node.where()}: the ranks of its operands are not known; declare them in the model")
     if axis < 0:
@@ -103,7 +103,7 @@ def split(node: NodeDef, ctx: AdapterContext) -> None:
 
 def tile(node: NodeDef, ctx: AdapterContext) -> None:
     """One axis was repeated."""
-    rank = ctx.type_of(node.inputs[0]).rank
+    rank = ctx.rank_of(node.inputs[0])
     given = [ctx.constant_value(name) for name in node.inputs[1:3]]
     if rank is None or len(given) != 2 or given[0] is None or given[1] is None:
         raise UnsupportedError(f"{node.where()}: tiles or axis that are computed are not supported; use a newer opset")

@@ -54,7 +54,7 @@ def scan(node: NodeDef, ctx: AdapterContext) -> list[NodeDef]:
     raw: list[str | None] = [name if not axis and not flag else None for name, axis, flag in ends]
     results = r.make_several("Loop", [length, "", *states], [*node.outputs[: len(states)], *raw], body=loop_body)
     for k, (name, axis, flag) in enumerate(ends):
-        rank = ctx.type_of(name).rank
+        rank = ctx.rank_of(name)
         _finish(node, r, results[len(states) + k], name, (axis, flag), rank)
     return r.nodes
 

@@ -18,7 +18,7 @@ def batch_norm(node: NodeDef, ctx: AdapterContext) -> list[NodeDef] | None:
     if not is_training and not any(node.outputs[1:]):
         node.outputs = node.outputs[:1]
         return None
-    rank = ctx.type_of(node.inputs[0]).rank
+    rank = ctx.rank_of(node.inputs[0])
     if not is_training or ctx.opset < _NEWEST_BATCH_NORM or rank is None or rank < 2:
         raise UnsupportedError(
             f"{node.where()}: training mode is not supported before opset {_NEWEST_BATCH_NORM}, nor without a known "

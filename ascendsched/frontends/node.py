@@ -79,6 +79,10 @@ class AdapterContext(Protocol):
         """Return the element type and rank that the model states or implies for a value."""
         ...
 
+    def rank_of(self, name: str) -> int | None:
+        """Return the rank of ``type_of``, for less where nothing else is asked for."""
+        ...
+
     def dims_of(self, name: str) -> list[int | None] | None:
         """Return the dimensions that the model states or implies for a value, None where even the rank is unknown."""
         ...
@@ -107,3 +111,8 @@ class AdapterContext(Protocol):
 def text(raw: str | bytes) -> str:
     """Return a string of a protobuf message, which hands out bytes where a damaged file has no valid UTF-8."""
     return raw if isinstance(raw, str) else raw.decode("utf-8", "replace")
+
+
+def printable(name: str) -> str:
+    """Return the name of a value as one line."""
+    return name.replace("\n", ".")

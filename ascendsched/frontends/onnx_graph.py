@@ -10,7 +10,7 @@ import numpy as np
 from ascendsched import operators
 from ascendsched.errors import AscendSchedError, GraphError, UnsupportedError
 from ascendsched.frontends.adapters import ADAPTERS, adapt
-from ascendsched.frontends.node import GraphTarget, NodeDef, Tensor, ValueType, text
+from ascendsched.frontends.node import GraphTarget, NodeDef, Tensor, ValueType, printable, text
 from ascendsched.frontends.onnx_attributes import attributes_of, constant_of, is_text
 from ascendsched.frontends.onnx_bodies import check_body, collect_reads, result_kinds
 from ascendsched.frontends.onnx_import import ModelImport
@@ -96,6 +96,11 @@ class Scope:
         kind = self.kind(name)
         return self._shared.types.find(name) if kind is None else ValueType(kind if kind == STRING else None, None)
 
+    def rank_of(self, name: str) -> int | None:
+        owner = self._owner(name)
+        is_own = owner is not None and owner._outer is None and name not in owner._constants
+        return self._shared.types.rank(name) if is_own and not self.kind(name) else self.type_of(name).rank
+
     def dims_of(self, name: str) -> list[int | None] | None:
         tensor = self.constant_value(name)
         return list(tensor.array.shape) if tensor is not None else self._shared.types.dims(name)
@@ -161,7 +166,7 @@ class Scope:
         elements = self.sequence(name)
         if elements is not None:  # whoever reads it needs it whole
             self._kinds.pop(name, None)
-            packing = NodeDef("SequenceConstruct", list(elements), [name], {}, f"{_printable(name)}/SequenceConstruct")
+            packing = NodeDef("SequenceConstruct", list(elements), [name], {}, f"{printable(name)}/SequenceConstruct")
             self._emit(packing, packing.op)
             return self._ids[name]
         owner = self._owner(name)
@@ -170,9 +175,9 @@ class Scope:
         if name in owner._constants:
             tensor = owner._read_constant(name)
             dtype, array = (DTYPE, pack(tensor.array)) if tensor.dtype == STRING else (tensor.dtype, tensor.array)
-            value = self.graph.add_constant(_printable(name), np.asarray(array, order="C"), dtype)
+            value = self.graph.add_constant(printable(name), np.asarray(array, order="C"), dtype)
         else:
-            value = self.graph.add_value(_printable(name), DTYPE if self.kind(name) else None, None)
+            value = self.graph.add_value(printable(name), DTYPE if self.kind(name) else None, None)
             if owner is not self:
                 self.captures.append(name)
         self._ids[name] = value
@@ -182,7 +187,7 @@ class Scope:
         """Return the value of an outer name, which the body may not read or may use for a value of its own."""
         if name in self.captures:
             return self._ids[name]
-        return self.graph.add_value(_printable(name), None, None)
+        return self.graph.add_value(printable(name), None, None)
 
     def _owner(self, name: str) -> Scope | None:
         scope: Scope | None = self
@@ -234,7 +239,7 @@ class Scope:
     def packed_ends(self) -> dict[str, str]:
         """Return the kinds of the graph's inputs and outputs that are no tensors of numbers."""
         kinds = {name: self.kind(name) for name in [*(info.name for info in self._proto.input), *self._outputs]}
-        return {_printable(name): kind for name, kind in kinds.items() if kind}
+        return {printable(name): kind for name, kind in kinds.items() if kind}
 
     def _declare_outputs(self, node: onnx.NodeProto) -> bool:
         """Note what a node produces and reads; return whether it is a constant, which is done with that."""
@@ -355,14 +360,14 @@ class Scope:
         if tensor is not None:
             self._constants[target] = tensor
         else:
-            self._ids[target] = self.resolve(source, f"[onnx] the nodes that read '{_printable(target)}'")
+            self._ids[target] = self.resolve(source, f"[onnx] the nodes that read '{printable(target)}'")
         return True
 
     def _output(self, name: str) -> int:
         value = self._ids.get(name)
         if value is None:
             dtype = DTYPE if name in self._kinds else None
-            value = self._ids[name] = self.graph.add_value(_printable(name), dtype, None)
+            value = self._ids[name] = self.graph.add_value(printable(name), dtype, None)
         return value
 
     def _close_bodies(self, node: NodeDef) -> None:
@@ -393,7 +398,3 @@ class Scope:
 def _trim(names: list[str]) -> None:
     while names and not names[-1]:
         names.pop()
-
-
-def _printable(name: str) -> str:
-    return name.replace("\n", ".")

@@ -37,12 +37,35 @@ OPERATORS = frozenset(
         "Unique",
         "ai.onnx.ml::ArrayFeatureExtractor",
         "ai.onnx.ml::Binarizer",
+        "ai.onnx.ml::Imputer",
+        "ai.onnx.ml::LinearClassifier",
+        "ai.onnx.ml::LinearRegressor",
         "ai.onnx.ml::Normalizer",
+        "ai.onnx.ml::OneHotEncoder",
+        "ai.onnx.ml::SVMRegressor",
         "ai.onnx.ml::Scaler",
         "ai.onnx.ml::TreeEnsemble",
+        "ai.onnx.ml::TreeEnsembleRegressor",
     }
 )
 _UNKNOWN_TYPE = 1  # of results that nobody reads
+_ML_FLOATS = frozenset(  # whose results are float32 whatever they read; shape inference knows none of the domain
+    {
+        "LinearRegressor",
+        "Normalizer",
+        "OneHotEncoder",
+        "SVMRegressor",
+        "Scaler",
+        "TreeEnsembleRegressor",
+    }
+)
+_ML_LIKE_INPUT = frozenset({"ArrayFeatureExtractor", "Binarizer", "Imputer"})
+# Attributes with which the reference computes something else than the specification says; None: by default, too.
+_KNOWN_ERRORS: dict[str, tuple[str, frozenset[bytes | int | None]]] = {
+    "Normalizer": ("norm", frozenset({None, b"MAX"})),  # takes the largest magnitude
+    "TreeEnsemble": ("aggregate_function", frozenset({2, 3})),  # of what a leaf lacks it takes 0
+    "TreeEnsembleRegressor": ("aggregate_function", frozenset({b"MIN", b"MAX"})),
+}
 
 
 def host_call(proto: onnx.NodeProto, op: str, name: str, ctx: AdapterContext, domains: dict[str, int]) -> NodeDef:
@@ -51,13 +74,14 @@ def host_call(proto: onnx.NodeProto, op: str, name: str, ctx: AdapterContext, do
     Raises
     ------
     UnsupportedError
-        Where the model does not tell the element type of a result.
+        Where the model does not tell the element type of a result, or asks for what the reference gets wrong.
     """
     import onnx
 
+    _check_known_errors(proto, op, name)
     types = []
-    for output in proto.output:
-        dtype = ctx.type_of(output).dtype if output else None
+    for i, output in enumerate(proto.output):
+        dtype = (ctx.type_of(output).dtype or _ml_type(proto, i, ctx)) if output else None
         if output and dtype is None:
             raise UnsupportedError(
                 f"[onnx] node '{name}' ({op}): the element type of '{output}' is not known; declare it in the model"
@@ -87,6 +111,33 @@ def host_call(proto: onnx.NodeProto, op: str, name: str, ctx: AdapterContext, do
         "output_types": types,
     }
     return NodeDef("HostCall", list(proto.input), list(proto.output), attributes, name)
+
+
+def _check_known_errors(proto: onnx.NodeProto, op: str, name: str) -> None:
+    if proto.domain != "ai.onnx.ml" or proto.op_type not in _KNOWN_ERRORS:
+        return
+    attribute, values = _KNOWN_ERRORS[proto.op_type]
+    given = [a.s or a.i for a in proto.attribute if a.name == attribute]
+    value = given[0] if given else None
+    if value in values:
+        shown = value.decode("utf-8", "replace") if isinstance(value, bytes) else value
+        raise UnsupportedError(
+            f"[onnx] node '{name}' ({op}): {attribute} {shown or 'by default'} is not supported; "
+            "keep onnxruntime for it"
+        )
+
+
+def _ml_type(proto: onnx.NodeProto, output: int, ctx: AdapterContext) -> str | None:
+    if proto.domain != "ai.onnx.ml":
+        return None
+    if proto.op_type in _ML_FLOATS:
+        return "float32"
+    if proto.op_type in _ML_LIKE_INPUT:
+        return ctx.type_of(proto.input[0]).dtype
+    if proto.op_type == "LinearClassifier":
+        has_names = any(a.strings for a in proto.attribute if a.name in ("classlabels_strings", "classlabels_ints"))
+        return "float32" if output else STRING if has_names else "int64"
+    return None
 
 
 def _number(dtype: str) -> int:

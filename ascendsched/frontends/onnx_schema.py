@@ -43,25 +43,27 @@ class Schemas:
         rules = self._find(proto.op_type)
         if rules is None:
             return
-        if len(proto.input) < rules.min_inputs or _used(proto.input) > rules.max_inputs:
+        inputs, outputs = proto.input, proto.output
+        if len(inputs) < rules.min_inputs or _exceeds(inputs, rules.max_inputs):
             raise GraphError(
-                f"{where}: {len(proto.input)} inputs, its opset has {rules.min_inputs} to {rules.max_inputs}; "
+                f"{where}: {len(inputs)} inputs, its opset has {rules.min_inputs} to {rules.max_inputs}; "
                 "the file is damaged or declares the wrong opset"
             )
-        if len(proto.output) < rules.min_outputs or _used(proto.output) > rules.max_outputs:
+        if len(outputs) < rules.min_outputs or _exceeds(outputs, rules.max_outputs):
             raise GraphError(
-                f"{where}: {len(proto.output)} outputs, its opset has {rules.min_outputs} to {rules.max_outputs}; "
+                f"{where}: {len(outputs)} outputs, its opset has {rules.min_outputs} to {rules.max_outputs}; "
                 "the file is damaged or declares the wrong opset"
             )
         present = set()
         for attribute in proto.attribute:
-            expected = rules.attributes.get(attribute.name)
-            if expected is None or attribute.type not in (expected, 0) or attribute.name in present:
+            name = attribute.name
+            expected = rules.attributes.get(name)
+            if expected is None or attribute.type not in (expected, 0) or name in present:
                 raise GraphError(
-                    f"{where}: attribute '{attribute.name}' is repeated, unknown or of the wrong type, its opset has "
+                    f"{where}: attribute '{name}' is repeated, unknown or of the wrong type, its opset has "
                     f"{sorted(rules.attributes)}; the file is damaged or declares the wrong opset"
                 )
-            present.add(attribute.name)
+            present.add(name)
         if not rules.required <= present:
             raise GraphError(f"{where}: attributes {sorted(rules.required - present)} are missing; the file is damaged")
 
@@ -94,9 +96,6 @@ def _look_up(op: str, opset: int) -> _Rules | None:
     )
 
 
-def _used(names: Sequence[str]) -> int:
-    """Return the number of names without trailing absent ones."""
-    count = len(names)
-    while count and not names[count - 1]:
-        count -= 1
-    return count
+def _exceeds(names: Sequence[str], limit: int) -> bool:
+    """Return whether there are more names than that; trailing absent ones do not count."""
+    return len(names) > limit and any(names[limit:])

@@ -33,6 +33,7 @@ _STORAGE: dict[int, tuple[str, str, str]] = {
     13: ("uint64", "<u8", "uint64_data"),
     16: ("bfloat16", "<u2", "int32_data"),
 }
+_DTYPES = {code: np.dtype(stored) for code, (_, stored, _) in _STORAGE.items()}
 TEXT = 8  # TensorProto.STRING
 _EXTERNAL = 1  # TensorProto.DataLocation
 
@@ -111,12 +112,12 @@ class TensorReader:
         name = dtype_name(proto.data_type, where)
         if name == STRING:
             return Tensor(_texts(proto, where), name)
-        storage = np.dtype(_STORAGE[proto.data_type][1])
+        storage = _DTYPES[proto.data_type]
         dims = tuple(proto.dims)
         count = 1
         for dim in dims:
             count *= dim
-        if any(dim < 0 for dim in dims):
+        if dims and min(dims) < 0:
             raise GraphError(f"[onnx] {where}: negative dimension in {list(dims)}; the file is damaged")
         if proto.HasField("segment"):
             raise GraphError(f"[onnx] {where}: segmented tensors are not part of ONNX files; save the model again")

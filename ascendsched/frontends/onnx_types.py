@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from ascendsched.errors import GraphError, UnsupportedError
 from ascendsched.frontends.node import ValueType, text
+from ascendsched.frontends.onnx_ranks import Ranks
 from ascendsched.frontends.onnx_tensors import dtype_name
 from ascendsched.packed import is_kind, optional_of, sequence_of
 
@@ -80,6 +81,12 @@ class TypeTable:
         self._model = model
         self._types: dict[str, ValueType] | None = None
         self._dims: dict[str, list[int | None]] = {}
+        self._ranks = Ranks(model.graph)
+
+    def rank(self, name: str) -> int | None:
+        """Return the rank that is known of a value of the model's own graph."""
+        rank = self._ranks.find(name) if self._types is None else None
+        return self.find(name).rank if rank is None else rank
 
     def find(self, name: str) -> ValueType:
         """Return what is known of a value; a name that bodies use for different types is not known."""

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 # Bounds both span logs together: about 200,000 spans, a few thousand runs of a small model.
 DEFAULT_CAPACITY_BYTES = 8 << 20
 TOP_NODES = 5
+NAME_WIDTH = 80  # of tables
 
 
 class Profile:
@@ -156,7 +157,14 @@ class Profile:
         return write_trace(self.recording, path, verdict=self.verdict.to_dict())
 
 
+def _shorten(name: str) -> str:
+    """The beginning of a long name, and its end: the operator."""
+    return name if len(name) <= NAME_WIDTH else f"{name[: NAME_WIDTH - 24]} ... {name[-19:]}"
+
+
 def _table(times: Mapping[str, int], whole: float) -> list[str]:
-    width = max(len(name) for name in times)
+    width = min(NAME_WIDTH, max(len(name) for name in times))
     ordered = sorted(times.items(), key=lambda item: -item[1])
-    return [f"  {name:<{width}}  {ns / 1e3:10.1f} us  {100 * ns / max(1.0, whole):5.1f} %" for name, ns in ordered]
+    return [
+        f"  {_shorten(name):<{width}}  {ns / 1e3:10.1f} us  {100 * ns / max(1.0, whole):5.1f} %" for name, ns in ordered
+    ]

@@ -15,12 +15,16 @@ from ascendsched.graph import Graph, Tensor
 from ascendsched.native import core as _core
 from ascendsched.torch import (  # noqa: F401 - they register lowerings
     ops_create,
+    ops_division,
     ops_index,
     ops_math,
     ops_nn,
     ops_norm,
+    ops_pool,
     ops_reduce,
     ops_shape,
+    ops_size,
+    ops_strided,
 )
 from ascendsched.torch.lowering import Lowering, Value, dtype_name, is_same_size, refuse
 
@@ -124,7 +128,7 @@ def _check_types(node: fx.Node) -> None:
             if m.device.type != "cpu" or m.layout != torch.strided:
                 raise refuse(f"{node.target} on {m.device}, {m.layout}")
             dtype_name(m.dtype)
-        elif m is not None and not isinstance(m, (int, torch.SymInt)):
+        elif m is not None and not isinstance(m, (int, torch.SymInt, torch.SymFloat)):
             raise refuse(f"{node.target} gives {type(m).__name__}")
 
 
@@ -145,6 +149,8 @@ def declare(graph: Graph, node: fx.Node) -> Tensor:
 def _declared(graph: Graph, name: str, meta: Any) -> Tensor:
     if isinstance(meta, (int, torch.SymInt)) and not isinstance(meta, bool):
         return graph.input(name, "int64", ())
+    if isinstance(meta, (float, torch.SymFloat)):
+        return graph.input(name, "float64", ())
     if not isinstance(meta, torch.Tensor):
         raise refuse(f"'{name}' is {type(meta).__name__}, no tensor")
     if meta.device.type != "cpu" or meta.layout != torch.strided:

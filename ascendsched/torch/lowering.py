@@ -18,6 +18,7 @@ from ascendsched.graph import Graph, Tensor
 
 Lower = Callable[..., Any]
 
+FLOATS = frozenset({"float16", "float32", "float64", "bfloat16"})
 _LOWERINGS: dict[Any, Lower] = {}
 
 
@@ -79,8 +80,10 @@ class Value:
 
     @property
     def dtype(self) -> str:
-        """Element type; sizes are int64."""
-        return dtype_name(self.meta.dtype) if isinstance(self.meta, torch.Tensor) else "int64"
+        """Element type; sizes are int64, factors made of sizes float64."""
+        if isinstance(self.meta, torch.Tensor):
+            return dtype_name(self.meta.dtype)
+        return "float64" if isinstance(self.meta, (float, torch.SymFloat)) else "int64"
 
     @property
     def shape(self) -> list[Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,6 +11,7 @@ import torch
 
 from ascendsched.graph import Tensor
 from ascendsched.torch.lowering import Lowering, Value, is_same_size, lowers, refuse
+from ascendsched.torch.ops_division import floor_divide
 
 aten = torch.ops.aten
 _END = np.iinfo(np.int64).max
@@ -65,7 +67,7 @@ def _together(c: Lowering, given: Sequence[Value]) -> Tensor:
     return c.op("Concat", *parts, axis=rank)
 
 
-def _to_front(c: Lowering, x: Value, axes: Sequence[int]) -> tuple[Tensor, list[int]]:
+def to_front(c: Lowering, x: Value, axes: Sequence[int]) -> tuple[Tensor, list[int]]:
     """`x` with some axes first, and the order of the others."""
     others = [axis for axis in range(x.rank) if axis not in axes]
     perm = [*axes, *others]
@@ -94,7 +96,7 @@ def _index(c: Lowering, meta: Any, x: Value, indices: Sequence[Value | None]) ->
             flat = index.tensor if index.rank == 1 else c.op("Reshape", index.tensor, c.constant([-1]))
             made = c.op("Gather", made, flat, axis=axis)
         return made
-    data, others = _to_front(c, x, axes)
+    data, others = to_front(c, x, axes)
     made = c.op("GatherND", data, _together(c, given))
     order = _result_order(axes, others, max(index.rank for index in given))
     return made if order == sorted(order) else c.op("Transpose", made, perm=order)
@@ -138,7 +140,7 @@ def _index_put(
 def _put_together(c: Lowering, x: Value, axes: list[int], given: list[Value], values: Value, reduction: str) -> Tensor:
     rank = max(index.rank for index in given)
     together = _together(c, given)
-    data, others = _to_front(c, x, axes)
+    data, others = to_front(c, x, axes)
     order = _result_order(axes, others, rank)
     rows = c.cast(values, x.dtype)
     target = c.op("Concat", c.op("Shape", together, end=rank), c.op("Shape", data, start=len(axes)), axis=0)
@@ -188,15 +190,42 @@ def _scatter_add(c: Lowering, meta: Any, x: Value, dim: int, index: Value, src: 
     return c.op("ScatterElements", x.tensor, index.tensor, rows, axis=x.axis(dim), reduction="add")
 
 
+_REDUCTIONS = {"sum": "add", "mean": "add", "prod": "mul", "amax": "max", "amin": "min"}
+
+
 @lowers(aten.scatter_reduce.two)
 def _scatter_reduce(
     c: Lowering, meta: Any, x: Value, dim: int, index: Value, src: Value, reduce: str, *, include_self: bool = True
 ) -> Tensor:
-    reductions = {"sum": "add", "prod": "mul", "amax": "max", "amin": "min"}
-    if not include_self or reduce not in reductions:
-        raise refuse(f"scatter_reduce by {reduce}, or without what was there")
     rows = _source(c, x, index, src)
-    return c.op("ScatterElements", x.tensor, index.tensor, rows, axis=x.axis(dim), reduction=reductions[reduce])
+    axis = x.axis(dim)
+    whole = c.op("Shape", index.tensor)
+
+    def put(data: Tensor, values: Tensor, reduction: str) -> Tensor:
+        return c.op("ScatterElements", data, index.tensor, values, axis=axis, reduction=reduction)
+
+    def put_all(data: Tensor, value: Any, reduction: str = "none") -> Tensor:
+        return put(data, c.op("Expand", c.constant(value, x.dtype), whole), reduction)
+
+    data = x.tensor
+    if not include_self:
+        data = put_all(data, _neutral(reduce, meta.dtype))
+    made = put(data, rows, _REDUCTIONS[reduce])
+    if reduce != "mean":
+        return made
+    start = c.op("Expand", c.constant(int(include_self), x.dtype), c.shape_of(x))
+    count = c.op("Max", put_all(start, 1, "add"), c.constant(1, x.dtype))
+    return c.op("Div", made, count) if meta.dtype.is_floating_point else floor_divide(c, made, count)
+
+
+def _neutral(reduce: str, dtype: Any) -> Any:
+    """What changes no reduction."""
+    if reduce in {"amax", "amin"}:
+        sign = -1 if reduce == "amax" else 1
+        if dtype.is_floating_point:
+            return sign * math.inf
+        return torch.iinfo(dtype).min if sign < 0 else torch.iinfo(dtype).max
+    return int(reduce == "prod")
 
 
 @lowers(aten.scatter.value)
@@ -265,19 +294,6 @@ def _select_scatter(c: Lowering, meta: Any, x: Value, source: Value, dim: int, i
     axis = x.axis(dim)
     row = c.op("Unsqueeze", c.cast(source, x.dtype), c.constant([axis]))
     return _put(c, x, axis, c.sizes([index]), row)
-
-
-@lowers(aten.diagonal.default)
-def _diagonal(c: Lowering, meta: Any, x: Value, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
-    a, b = x.axis(dim1), x.axis(dim2)
-    count = meta.shape[-1]
-    if not isinstance(count, int) or not isinstance(offset, int):
-        raise refuse("diagonal of a size that varies")
-    places = np.arange(count)
-    pairs = np.stack([places + max(-offset, 0), places + max(offset, 0)], axis=1)
-    data, others = _to_front(c, x, [a, b])
-    made = c.op("GatherND", data, c.constant(pairs))
-    return c.op("Transpose", made, perm=[*range(1, len(others) + 1), 0]) if others else made
 
 
 @lowers(aten.sort.default, aten.sort.stable)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-import operator
 from typing import Any
 
 import torch
 
 from ascendsched.graph import Tensor
-from ascendsched.torch.lowering import Lowering, Value, dtype_name, lowers, refuse
+from ascendsched.torch.lowering import FLOATS, Lowering, Value, dtype_name, lowers, refuse
+from ascendsched.torch.ops_division import floor_divide
 
 aten = torch.ops.aten
 
@@ -17,21 +17,20 @@ _UNARY = {
     "abs": "Abs", "acos": "Acos", "acosh": "Acosh", "asin": "Asin", "asinh": "Asinh", "atan": "Atan",
     "atanh": "Atanh", "ceil": "Ceil", "cos": "Cos", "cosh": "Cosh", "erf": "Erf", "exp": "Exp", "floor": "Floor",
     "isinf": "IsInf", "isnan": "IsNaN", "log": "Log", "logical_not": "Not", "neg": "Neg", "reciprocal": "Reciprocal",
-    "relu": "Relu", "round": "Round", "sigmoid": "Sigmoid", "sign": "Sign", "sin": "Sin", "sinh": "Sinh",
+    "relu": "Relu", "round": "Round", "sigmoid": "Sigmoid", "sin": "Sin", "sinh": "Sinh",
     "sqrt": "Sqrt", "tan": "Tan", "tanh": "Tanh", "silu": "Swish", "mish": "Mish", "hardswish": "HardSwish",
 }  # fmt: skip
 _WHOLE = frozenset({"Ceil", "Floor", "Round"})
 _COMPARE = {"eq": "Equal", "lt": "Less", "le": "LessOrEqual", "gt": "Greater", "ge": "GreaterOrEqual"}
-_FLOATS = frozenset({"float16", "float32", "float64", "bfloat16"})
 
 
 def _unary(op: str) -> Any:
     def lower(c: Lowering, meta: Any, x: Value) -> Tensor:
         if op in {"IsInf", "IsNaN"}:
-            if x.dtype not in _FLOATS:
+            if x.dtype not in FLOATS:
                 raise refuse(f"{op} of {x.dtype}")
             return c.op(op, x.tensor)
-        if op in _WHOLE and x.dtype not in _FLOATS:
+        if op in _WHOLE and x.dtype not in FLOATS:
             return x.tensor
         dtype = "bool" if op == "Not" else dtype_name(meta.dtype)
         return c.op(op, c.cast(x, dtype))
@@ -46,6 +45,14 @@ for _name, _op in _UNARY.items():
 def _truth(c: Lowering, value: Any) -> Tensor:
     """A value as torch's logical operators see it."""
     return c.cast(value, "bool")
+
+
+@lowers(aten.sign.default, aten.sgn.default)
+def _sign(c: Lowering, meta: Any, x: Value) -> Tensor:
+    made = c.op("Sign", x.tensor)
+    if x.dtype not in FLOATS:
+        return made
+    return c.op("Where", c.op("IsNaN", x.tensor), c.constant(0, x.dtype), made)  # of no number it is 0 in torch
 
 
 @lowers(aten.rsqrt.default)
@@ -94,11 +101,6 @@ def _expm1(c: Lowering, meta: Any, x: Value) -> Tensor:
     value = c.cast(x, dtype)
     half = c.op("Tanh", c.op("Mul", value, c.constant(0.5, dtype)))
     return c.op("Mul", half, c.op("Add", c.op("Exp", value), c.constant(1, dtype)))
-
-
-@lowers(aten.trunc.default)
-def _trunc(c: Lowering, meta: Any, x: Value) -> Tensor:
-    return x.tensor if x.dtype not in _FLOATS else _truncate(c, x.tensor, x.dtype)
 
 
 @lowers(aten.gelu.default)
@@ -160,61 +162,26 @@ for _name, _op in {"maximum": "Max", "minimum": "Min"}.items():
     lowers(getattr(aten, _name).default)(_arithmetic(_op))
 
 
+def _of_numbers(op: str) -> Any:
+    """The greater or lesser of two values, of which one may be no number."""
+
+    def lower(c: Lowering, meta: Any, a: Value, b: Value) -> Tensor:
+        made = _arithmetic(op)(c, meta, a, b)
+        for one, other in ((a, b), (b, a)):
+            if one.dtype in FLOATS:
+                made = c.op("Where", c.op("IsNaN", one.tensor), c.cast(other, dtype_name(meta.dtype)), made)
+        return made
+
+    return lower
+
+
+for _name, _op in {"fmax": "Max", "fmin": "Min"}.items():
+    lowers(getattr(aten, _name).default)(_of_numbers(_op))
+
+
 @lowers(aten.rsub.Scalar, aten.rsub.Tensor)
 def _rsub(c: Lowering, meta: Any, a: Value, b: Any, alpha: Any = 1) -> Tensor:
     return _arithmetic("Sub")(c, meta, b, a, alpha=alpha)
-
-
-def floor_divide(c: Lowering, a: Tensor, b: Tensor) -> Tensor:
-    """Integer division that rounds down."""
-    return c.op("Div", c.op("Sub", a, c.op("Mod", a, b)), b)
-
-
-@lowers(
-    aten.div.Tensor, aten.div.Scalar, aten.div.Tensor_mode, aten.div.Scalar_mode,
-    aten.true_divide.Tensor, aten.true_divide.Scalar,
-)  # fmt: skip
-def _div(c: Lowering, meta: Any, a: Any, b: Any, *, rounding_mode: str | None = None) -> Tensor:
-    dtype = dtype_name(meta.dtype)
-    left, right = c.cast(a, dtype), c.cast(b, dtype)
-    if dtype in _FLOATS:
-        quotient = c.op("Div", left, right)
-        if rounding_mode is None:
-            return quotient
-        if rounding_mode == "floor":
-            return c.op("Floor", quotient)
-        return _truncate(c, quotient, dtype)
-    if rounding_mode == "floor":
-        return floor_divide(c, left, right)
-    return c.op("Div", left, right)
-
-
-def _truncate(c: Lowering, x: Tensor, dtype: str) -> Tensor:
-    return c.op("Where", c.op("Less", x, c.constant(0, dtype)), c.op("Ceil", x), c.op("Floor", x))
-
-
-@lowers(aten.floor_divide.default, aten.floor_divide.Scalar)
-def _floor_divide(c: Lowering, meta: Any, a: Any, b: Any) -> Tensor:
-    return _div(c, meta, a, b, rounding_mode="floor")
-
-
-@lowers(aten.fmod.Tensor, aten.fmod.Scalar)
-def _fmod(c: Lowering, meta: Any, a: Any, b: Any) -> Tensor:
-    dtype = dtype_name(meta.dtype)
-    return c.op("Mod", c.cast(a, dtype), c.cast(b, dtype), fmod=1)
-
-
-@lowers(aten.remainder.Tensor, aten.remainder.Scalar)
-def _remainder(c: Lowering, meta: Any, a: Any, b: Any) -> Tensor:
-    dtype = dtype_name(meta.dtype)
-    left, right = c.cast(a, dtype), c.cast(b, dtype)
-    if dtype not in _FLOATS:
-        return c.op("Mod", left, right)
-    zero = c.constant(0, dtype)
-    rest = c.op("Mod", left, right, fmod=1)  # of the sign of the left
-    differs = c.op("Xor", c.op("Less", rest, zero), c.op("Less", right, zero))
-    is_moved = c.op("And", differs, c.op("Not", c.op("Equal", rest, zero)))
-    return c.op("Where", is_moved, c.op("Add", rest, right), rest)
 
 
 @lowers(aten.pow.Tensor_Scalar, aten.pow.Tensor_Tensor, aten.pow.Scalar)
@@ -226,8 +193,9 @@ def _pow(c: Lowering, meta: Any, a: Any, b: Any) -> Tensor:
             return base
         if b == 2:
             return c.op("Mul", base, base)
-        if b == 0.5 and dtype in _FLOATS:
-            return c.op("Sqrt", base)
+        if b in {0.5, -0.5} and dtype in FLOATS:  # by roots, as torch, which shows at infinity and -0
+            root = c.op("Sqrt", base)
+            return root if b > 0 else c.op("Reciprocal", root)
     return c.op("Pow", base, c.cast(b, dtype))
 
 
@@ -273,6 +241,20 @@ def _bitwise_not(c: Lowering, meta: Any, x: Value) -> Tensor:
     return c.op("Not" if x.dtype == "bool" else "BitwiseNot", x.tensor)
 
 
+def _shift(is_left: bool) -> Any:
+    def lower(c: Lowering, meta: Any, x: Value, by: Any) -> Tensor:
+        if not isinstance(by, int) or not 0 <= by < 31 or x.dtype not in {"int32", "int64"}:
+            raise refuse(f"{x.dtype} shifted by a tensor, or far")
+        factor = c.constant(1 << by, x.dtype)
+        return c.op("Mul", x.tensor, factor) if is_left else floor_divide(c, x.tensor, factor)
+
+    return lower
+
+
+for _name, _is_left in {"__lshift__": True, "__rshift__": False}.items():
+    lowers(getattr(aten, _name).Scalar)(_shift(_is_left))
+
+
 @lowers(aten.where.self)
 def _where(c: Lowering, meta: Any, condition: Value, a: Value, b: Value) -> Tensor:
     dtype = dtype_name(meta.dtype)
@@ -303,32 +285,3 @@ def _clamp_min(c: Lowering, meta: Any, x: Value, min: Any) -> Tensor:
 @lowers(aten.clamp_max.default, aten.clamp_max.Tensor)
 def _clamp_max(c: Lowering, meta: Any, x: Value, max: Any) -> Tensor:
     return _clamp(c, meta, x, None, max)
-
-
-def _size_op(op: str) -> Any:
-    def lower(c: Lowering, meta: Any, *sizes: Any) -> Tensor:
-        if not isinstance(meta, (int, torch.SymInt)):
-            raise refuse("sizes that are no whole numbers")
-        made = c.zero_rank(sizes[0])
-        for size in sizes[1:]:
-            made = c.op(op, made, c.zero_rank(size))
-        return made
-
-    return lower
-
-
-for _target, _op in (
-    (operator.add, "Add"), (operator.sub, "Sub"), (operator.mul, "Mul"), (operator.mod, "Mod"),
-    (torch.sym_max, "Max"), (torch.sym_min, "Min"),
-):  # fmt: skip
-    lowers(_target)(_size_op(_op))
-
-
-@lowers(operator.floordiv)
-def _size_floordiv(c: Lowering, meta: Any, a: Any, b: Any) -> Tensor:
-    return floor_divide(c, c.zero_rank(a), c.zero_rank(b))
-
-
-@lowers(operator.neg)
-def _size_neg(c: Lowering, meta: Any, a: Any) -> Tensor:
-    return c.op("Neg", c.zero_rank(a))

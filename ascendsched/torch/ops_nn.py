@@ -61,62 +61,6 @@ def _convolution(
     return c.op("ConvTranspose" if is_transposed else "Conv", *operands, **attributes)
 
 
-def _pool_attributes(
-    x: Value, kernel: Sequence[int], stride: Sequence[int], padding: Any, is_ceil: bool
-) -> dict[str, Any]:
-    if x.rank != len(kernel) + 2:
-        raise refuse("pooling without a batch")
-    padding = [padding] * len(kernel) if isinstance(padding, int) else list(padding)
-    padding = padding * len(kernel) if len(padding) == 1 else padding
-    return {
-        "kernel_shape": list(kernel),
-        "strides": list(stride) or list(kernel),
-        "pads": padding * 2,
-        "ceil_mode": int(is_ceil),
-    }
-
-
-@lowers(aten.max_pool2d_with_indices.default, aten.max_pool3d_with_indices.default)
-def _max_pool(
-    c: Lowering,
-    meta: Any,
-    x: Value,
-    kernel: Sequence[int],
-    stride: Sequence[int] = (),
-    padding: Any = 0,
-    dilation: Any = 1,
-    ceil_mode: bool = False,
-) -> tuple[Tensor | None, ...]:
-    attributes = _pool_attributes(x, kernel, stride, padding, ceil_mode)
-    steps = [dilation] * len(kernel) if isinstance(dilation, int) else list(dilation)
-    return c.op("MaxPool", x.tensor, **attributes, dilations=steps * (len(kernel) // len(steps))), None
-
-
-@lowers(aten.avg_pool2d.default, aten.avg_pool3d.default)
-def _avg_pool(
-    c: Lowering,
-    meta: Any,
-    x: Value,
-    kernel: Sequence[int],
-    stride: Sequence[int] = (),
-    padding: Any = 0,
-    ceil_mode: bool = False,
-    count_include_pad: bool = True,
-    divisor_override: int | None = None,
-) -> Tensor:
-    if divisor_override is not None or ceil_mode:
-        raise refuse("average pooling with a divisor or rounding up")
-    attributes = _pool_attributes(x, kernel, stride, padding, ceil_mode)
-    return c.op("AveragePool", x.tensor, **attributes, count_include_pad=int(count_include_pad))
-
-
-@lowers(aten._adaptive_avg_pool2d.default)
-def _adaptive_pool(c: Lowering, meta: Any, x: Value, size: Sequence[Any]) -> Tensor:
-    if list(size) != [1, 1] or x.rank != 4:
-        raise refuse("adaptive pooling to more than one value")
-    return c.op("GlobalAveragePool", x.tensor)
-
-
 @lowers(aten._scaled_dot_product_flash_attention_for_cpu.default)
 def _attention(
     c: Lowering,

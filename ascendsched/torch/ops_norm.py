@@ -11,14 +11,22 @@ from ascendsched.graph import Tensor
 from ascendsched.torch.lowering import Lowering, Value, dtype_name, lowers, refuse
 
 aten = torch.ops.aten
+Given = Value | None
+
+
+def _per_channel(c: Lowering, made: Tensor, rank: int, weight: Tensor | None, bias: Tensor | None) -> Tensor:
+    """Times and plus one value for each channel, the second of `rank` dimensions."""
+    to_channels = c.constant([-1] + [1] * (rank - 2))
+    for op, operand in (("Mul", weight), ("Add", bias)):
+        if operand is not None:
+            made = c.op(op, made, c.op("Reshape", operand, to_channels))
+    return made
 
 
 @lowers(aten.native_layer_norm.default)
 def _layer_norm(
-    c: Lowering, meta: Any, x: Value, shape: Sequence[Any], weight: Value | None, bias: Value | None, eps: float
+    c: Lowering, meta: Any, x: Value, shape: Sequence[Any], weight: Given, bias: Given, eps: float
 ) -> tuple[Tensor | None, ...]:
-    if not all(isinstance(s, int) for s in shape):
-        raise refuse("layer norm over a size that varies")
     scale = weight.tensor if weight is not None else c.op("Expand", c.constant(1, x.dtype), c.sizes(shape))
     shift = bias.tensor if bias is not None else None
     made = c.op("LayerNormalization", x.tensor, scale, shift, axis=x.rank - len(shape), epsilon=float(eps))
@@ -30,37 +38,25 @@ def _group_norm(
     c: Lowering,
     meta: Any,
     x: Value,
-    weight: Value | None,
-    bias: Value | None,
+    weight: Given,
+    bias: Given,
     n: Any,
-    channels: int,
+    channels: Any,
     size: Any,
     groups: int,
     eps: float,
 ) -> tuple[Tensor | None, ...]:
     rows = c.op("Reshape", x.tensor, c.constant([0, groups, -1]))
-    apart = c.op("Sub", rows, c.op("ReduceMean", rows, c.constant([-1]), keepdims=1))
-    variance = c.op("ReduceMean", c.op("Mul", apart, apart), c.constant([-1]), keepdims=1)
-    normal = c.op("Div", apart, c.op("Sqrt", c.op("Add", variance, c.constant(eps, x.dtype))))
+    one, zero = (c.constant([value] * groups, x.dtype) for value in (1, 0))
+    normal = c.op("InstanceNormalization", rows, one, zero, epsilon=float(eps))
     made = c.op("Reshape", normal, c.shape_of(x))
-    to_channels = c.constant([channels] + [1] * (x.rank - 2))
-    for op, operand in (("Mul", weight), ("Add", bias)):
-        if operand is not None:
-            made = c.op(op, made, c.op("Reshape", operand.tensor, to_channels))
-    return made, None, None
+    operands = (None if given is None else given.tensor for given in (weight, bias))
+    return _per_channel(c, made, x.rank, *operands), None, None
 
 
 @lowers(aten._native_batch_norm_legit_no_training.default)
 def _batch_norm(
-    c: Lowering,
-    meta: Any,
-    x: Value,
-    weight: Value | None,
-    bias: Value | None,
-    mean: Value,
-    var: Value,
-    momentum: float,
-    eps: float,
+    c: Lowering, meta: Any, x: Value, weight: Given, bias: Given, mean: Value, var: Value, momentum: float, eps: float
 ) -> tuple[Tensor | None, ...]:
     scale, shift = (
         given.tensor if given is not None else c.op("Expand", c.constant(value, x.dtype), c.shape_of(mean))
@@ -87,14 +83,10 @@ class _Batch:
         self.factor = c.op("Reciprocal", root)
         self.normal = c.op("Mul", apart, self.factor)
 
-    def scaled(self, c: Lowering, dtype: str, weight: Value | None, bias: Value | None) -> Tensor:
+    def scaled(self, c: Lowering, dtype: str, weight: Given, bias: Given) -> Tensor:
         """Times and plus one value for each channel, as `dtype`."""
-        made = self.normal
-        to_channels = c.constant([-1] + [1] * (self.rank - 2))
-        for op, operand in (("Mul", weight), ("Add", bias)):
-            if operand is not None:
-                made = c.op(op, made, c.op("Reshape", c.cast(operand, self.dtype), to_channels))
-        return self._as_type(c, made, dtype)
+        operands = (None if given is None else c.cast(given, self.dtype) for given in (weight, bias))
+        return self._as_type(c, _per_channel(c, self.normal, self.rank, *operands), dtype)
 
     def listed(self, c: Lowering, made: Tensor, dtype: str) -> Tensor:
         """A value for each channel as a list of `dtype`."""
@@ -112,14 +104,7 @@ class _Batch:
 
 @lowers(aten._native_batch_norm_legit.no_stats)
 def _batch_norm_no_stats(
-    c: Lowering,
-    meta: Any,
-    x: Value,
-    weight: Value | None,
-    bias: Value | None,
-    training: bool,
-    momentum: float,
-    eps: float,
+    c: Lowering, meta: Any, x: Value, weight: Given, bias: Given, training: bool, momentum: float, eps: float
 ) -> tuple[Tensor | None, ...]:
     batch = _Batch(c, x, eps)
     types = [dtype_name(m.dtype) for m in meta]
@@ -129,18 +114,10 @@ def _batch_norm_no_stats(
 
 @lowers(aten._native_batch_norm_legit_functional.default)
 def _batch_norm_of_batch(
-    c: Lowering,
-    meta: Any,
-    x: Value,
-    weight: Value | None,
-    bias: Value | None,
-    mean: Value,
-    var: Value,
-    training: bool,
-    momentum: float,
-    eps: float,
+    c: Lowering, meta: Any, x: Value, weight: Given, bias: Given, mean: Value, var: Value, *settings: Any
 ) -> tuple[Tensor | None, ...]:
-    if not training:
+    is_training, momentum, eps = settings
+    if not is_training:
         raise refuse("batch norm that changes nothing, in its functional form")
     batch = _Batch(c, x, eps)
     types = [dtype_name(m.dtype) for m in meta]

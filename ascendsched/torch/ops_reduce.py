@@ -78,33 +78,69 @@ for _name, _op in {"max": "Max", "min": "Min"}.items():
     lowers(getattr(aten, _name).dim)(_extreme(_op))
 
 
-@lowers(aten.var.correction)
-def _var(c: Lowering, meta: Any, x: Value, dim: Any = None, *, correction: Any = None, keepdim: bool = False) -> Tensor:
+def _spread(c: Lowering, x: Value, dim: Any, correction: Any, keepdim: bool) -> tuple[Tensor, Tensor]:
+    """Variance, and the mean that it is taken from, with all dimensions."""
     axes = _axes(c, x, dim)
     mean = c.op("ReduceMean", x.tensor, axes, keepdims=1)
     apart = c.op("Sub", x.tensor, mean)
     squares = c.op("Mul", apart, apart)
     correction = 1 if correction is None else correction
     if correction == 0:
-        return c.op("ReduceMean", squares, axes, keepdims=int(keepdim))
-    reduced = range(x.rank) if not dim else [x.axis(d) for d in (dim if isinstance(dim, (list, tuple)) else [dim])]
-    sizes = [x.shape[d] for d in reduced]
-    if not all(isinstance(size, int) for size in sizes):
-        raise refuse("variance over a size that varies")
+        return c.op("ReduceMean", squares, axes, keepdims=int(keepdim)), mean
     total = c.op("ReduceSum", squares, axes, keepdims=int(keepdim))
-    count = math.prod(sizes) - correction
-    divisor = count if count > 0 else 0
-    return c.op("Div", total, c.constant(divisor, x.dtype))
+    return c.op("Div", total, _divisor(c, x, dim, correction)), mean
+
+
+def _divisor(c: Lowering, x: Value, dim: Any, correction: Any) -> Tensor:
+    """How many values are reduced, less a correction."""
+    reduced = (
+        range(x.rank) if dim in (None, []) else [x.axis(d) for d in (dim if isinstance(dim, (list, tuple)) else [dim])]
+    )
+    sizes = [x.shape[d] for d in reduced]
+    if all(isinstance(size, int) for size in sizes):
+        return c.constant(max(math.prod(sizes) - correction, 0), x.dtype)
+    count = c.constant([1])
+    for d in reduced:
+        count = c.op("Mul", count, c.dim(x.tensor, d))
+    number = c.op("Squeeze", c.cast_tensor(count, x.dtype), c.constant([0]))
+    return c.op("Max", c.op("Sub", number, c.constant(correction, x.dtype)), c.constant(0, x.dtype))
+
+
+@lowers(aten.var.correction)
+def _var(c: Lowering, meta: Any, x: Value, dim: Any = None, *, correction: Any = None, keepdim: bool = False) -> Tensor:
+    return _spread(c, x, dim, correction, keepdim)[0]
+
+
+@lowers(aten.var_mean.correction)
+def _var_mean(
+    c: Lowering, meta: Any, x: Value, dim: Any = None, *, correction: Any = None, keepdim: bool = False
+) -> tuple[Tensor, Tensor]:
+    variance, mean = _spread(c, x, dim, correction, keepdim)
+    if not keepdim:
+        mean = c.op("Squeeze", mean, _axes(c, x, dim) or c.constant(list(range(x.rank))))
+    return variance, mean
 
 
 @lowers(aten.linalg_vector_norm.default)
 def _vector_norm(
     c: Lowering, meta: Any, x: Value, ord: Any = 2, dim: Any = None, keepdim: bool = False, *, dtype: Any = None
 ) -> Tensor:
-    if ord not in {1, 2}:
-        raise refuse(f"norm of order {ord}")
     wanted = dtype_name(meta.dtype)
-    return c.op(f"ReduceL{int(ord)}", c.cast(x, wanted), _axes(c, x, dim), keepdims=int(keepdim))
+    value, axes = c.cast(x, wanted), _axes(c, x, dim)
+    if ord in {1, 2}:
+        return c.op(f"ReduceL{int(ord)}", value, axes, keepdims=int(keepdim))
+    if ord == 0:
+        return c.op("ReduceSum", _nonzero(c, value, wanted), axes, keepdims=int(keepdim))
+    size = c.op("Abs", value)
+    if math.isinf(ord):
+        return c.op("ReduceMax" if ord > 0 else "ReduceMin", size, axes, keepdims=int(keepdim))
+    total = c.op("ReduceSum", c.op("Pow", size, c.constant(ord, wanted)), axes, keepdims=int(keepdim))
+    return c.op("Pow", total, c.constant(1 / ord, wanted))
+
+
+def _nonzero(c: Lowering, value: Tensor, dtype: str) -> Tensor:
+    """One where a value is not zero, else zero."""
+    return c.cast_tensor(c.op("Not", c.op("Equal", value, c.constant(0, dtype))), dtype)
 
 
 @lowers(aten.cumsum.default)

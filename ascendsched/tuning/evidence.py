@@ -11,16 +11,21 @@ def evidence_of(stats: Mapping[str, int], is_static: bool, budget_bytes: int, cp
     """Evidence from ``stats()``; times are per segment where the plan has several."""
     node_by_node = stats["first_segments"] + stats["repeat_segments"]
     kept = stats["submits"] + stats["replays"]
-    new = stats["first_segments"] or stats["loads"]
+    new = max(stats["first_segments"], stats["loads"])
     entries = stats["schedule_entries"]
+    first_ns = _mean(stats["first_segment_ns"], stats["first_segments"])
+    sunk_ns = _mean(stats["sampled_segment_ns"], stats["sampled_segments"])
+    load_ns = _mean(stats["load_ns"], stats["loads"])
+    if first_ns is None and stats["loads"] > 1:  # each was sunk at once; node by node, the same has to be resolved
+        first_ns = (load_ns or 0.0) + (sunk_ns or 0.0)
     return Evidence(
         is_static=is_static,
         segments=1 + (stats["syncs"] > 0),
         runs=max(stats["runs"], 1),
-        first_ns=_mean(stats["first_segment_ns"], stats["first_segments"]),
+        first_ns=first_ns,
         repeat_ns=_mean(stats["repeat_segment_ns"], stats["repeat_segments"]),
-        sunk_ns=_mean(stats["sampled_segment_ns"], stats["sampled_segments"]),
-        load_ns=_mean(stats["load_ns"], stats["loads"]),
+        sunk_ns=sunk_ns,
+        load_ns=load_ns,
         new_share=min(1.0, new / max(1, node_by_node + kept)),
         schedules=max(1, entries + stats["schedule_evictions"]),
         schedule_bytes=stats["schedule_bytes"] / entries if entries else 0.0,

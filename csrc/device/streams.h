@@ -22,6 +22,12 @@ class Streams {
   Stream& first() const { return *first_; }
   Stream& operator[](uint32_t number) const { return *streams_[number]; }
   uint32_t count() const { return static_cast<uint32_t>(streams_.size()); }
+  // Clock ticks that launches have spent waiting for room.
+  uint64_t blocked_ticks() const {
+    uint64_t sum = 0;
+    for (const auto& stream : streams_) sum += stream->blocked_ticks();
+    return sum;
+  }
   // Makes what is missing up to `count`.
   void ensure(uint32_t count) {
     while (streams_.size() < count) streams_.push_back(device_.create_stream(this->count()));

@@ -79,12 +79,22 @@ struct Node {
   Attributes attributes;
 };
 
+// Of a compiled plan as a graph: the plan computes `count` nodes from `first` on as one, whose operator models cannot
+// name: front ends have no way to add one.
+struct OwnNode {
+  uint32_t first = 0, count = 0;
+  Node node;
+};
+
 // A body (If, Loop, Scan) is a closed Graph: outer values that it reads are appended to its inputs, and to the
 // inputs of the node that holds it (`capture`), in the same order.
 class Graph {
  public:
   std::string name;
-  bool is_rewritten = false;  // a compiled plan as a graph: what compilation moves or replaces was moved and replaced
+  // A compiled plan as a graph: what compilation moves or replaces was moved and replaced, for a device that wants
+  // channels last or for one that does not.
+  bool is_rewritten = false, is_channels_last = false;
+  std::vector<OwnNode> own_nodes;  // ascending, without overlap
 
   void reserve(size_t values, size_t nodes);
   ValueId add_value(Value v);

@@ -14,7 +14,7 @@ namespace asc {
 
 class SavedFile {
  public:
-  static constexpr uint64_t kFormat = 2;
+  static constexpr uint64_t kFormat = 3;
   // Sections follow one another; the description is padded so that the constants are aligned.
   static constexpr size_t kHeaderBytes = 72;
 

@@ -23,18 +23,18 @@ class Writer {
     if (depth > kMaxDepth) throw UnsupportedError("[save] bodies are nested too deeply; flatten the model");
     text(g.name);
     number<uint8_t>(g.is_rewritten);
+    number<uint8_t>(g.is_channels_last);
     number<uint32_t>(g.value_count());
     for (size_t v = 0; v < g.value_count(); ++v) value(g.value(static_cast<ValueId>(v)));
     list(g.inputs());
     list(g.outputs());
     number<uint32_t>(g.nodes().size());
-    for (const Node& n : g.nodes()) {
-      text(n.name);
-      text(n.op);
-      list(n.inputs);
-      list(n.outputs);
-      number<uint32_t>(n.attributes.all().size());
-      for (const Attribute& a : n.attributes.all()) attribute(a, depth);
+    for (const Node& n : g.nodes()) node(n, depth);
+    number<uint32_t>(g.own_nodes.size());
+    for (const OwnNode& own : g.own_nodes) {
+      number<uint32_t>(own.first);
+      number<uint32_t>(own.count);
+      node(own.node, depth);
     }
   }
 
@@ -85,6 +85,15 @@ class Writer {
       text(d.symbol);
     }
     number<uint32_t>(v.constant ? index_of(*v.constant) : kNoConstant);
+  }
+
+  void node(const Node& n, int depth) {
+    text(n.name);
+    text(n.op);
+    list(n.inputs);
+    list(n.outputs);
+    number<uint32_t>(n.attributes.all().size());
+    for (const Attribute& a : n.attributes.all()) attribute(a, depth);
   }
 
   void attribute(const Attribute& a, int depth) {
@@ -216,6 +225,7 @@ class Reader {
     Graph g;
     g.name = text();
     g.is_rewritten = number<uint8_t>() != 0;
+    g.is_channels_last = number<uint8_t>() != 0;
     const uint32_t values = count_of(kValueBytes);
     g.reserve(values, 0);
     for (uint32_t i = 0; i < values; ++i) g.add_value(value());
@@ -224,6 +234,12 @@ class Reader {
     const uint32_t nodes = count_of(kNodeBytes);
     g.reserve(values, nodes);
     for (uint32_t i = 0; i < nodes; ++i) g.add_node(node(depth));
+    g.own_nodes.resize(count_of(kNodeBytes));
+    for (OwnNode& own : g.own_nodes) {
+      own.first = number<uint32_t>();
+      own.count = number<uint32_t>();
+      own.node = node(depth);
+    }
     return g;
   }
 

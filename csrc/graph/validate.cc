@@ -99,8 +99,17 @@ class Validator {
     }
   }
 
+  // A graph that was sorted before, as saved ones are, stays as it is.
+  bool is_sorted() const {
+    for (size_t i = 0; i < nodes().size(); ++i)
+      for (ValueId v : nodes()[i].inputs)
+        if (v != kNoValue && producer_[v] >= static_cast<int>(i)) return false;
+    return true;
+  }
+
   // Kahn's algorithm; of the ready nodes the first in the original order goes next, so a sorted graph stays as it is.
   void sort_nodes() {
+    if (is_sorted()) return;
     const size_t count = nodes().size();
     std::vector<std::vector<int>> readers(count);
     std::vector<int> waits(count, 0);
@@ -128,7 +137,7 @@ class Validator {
   }
 
   void apply_order(const std::vector<int>& order) {
-    if (std::is_sorted(order.begin(), order.end())) return;
+    if (!graph_.own_nodes.empty()) fail("its nodes are out of order, but others stand for them; save the graph again");
     std::vector<Node> sorted;
     sorted.reserve(order.size());
     for (int i : order) sorted.push_back(std::move(graph_.nodes()[i]));

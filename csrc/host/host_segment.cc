@@ -1,5 +1,7 @@
 #include "host/host_segment.h"
 
+#include "schedule/schedule_validator.h"
+
 namespace asc {
 namespace {
 
@@ -13,12 +15,13 @@ std::vector<void*> fixed_slots(const Plan& plan, const Segment& segment) {
 
 }  // namespace
 
-HostSegment::HostSegment(Resolver& resolver, size_t segment, Pool& pool)
+HostSegment::HostSegment(Resolver& resolver, size_t segment, Pool& pool, const StreamSettings& streams)
     : resolver_(resolver),
       index_(segment),
       segment_(resolver.plan().segments[segment]),
       tables_(std::make_shared<TableStore>(fixed_slots(resolver.plan(), segment_))),
-      placements_(pool, segment_) {
+      placements_(pool, segment_),
+      streams_(resolver, segment, streams) {
   std::vector<bool> is_made_here(segment_.slots.size(), false);
   size_t extent_at = 0;
   for (const PlanNode& node : segment_.nodes) {
@@ -67,7 +70,15 @@ HostSegment::Use HostSegment::begin(Frame& frame, RunContext& run, int64_t* exte
   for (const auto& [slot, root] : inputs_) table.slots[slot] = frame.input(root);
   for (const auto& [slot, value] : host_ins_)
     if (const auto& host = resolver_.host(value)) table.slots[slot] = const_cast<void*>(host->data());
-  return {&frame, &run, &table, extents, table.losses != placements_.losses(), placements_.losses()};
+  const bool has_several = streams_.streams() > 1 && streams_.may_serve(run);
+  if (has_several) streams_.begin(run);
+  return {&frame,
+          &run,
+          &table,
+          extents,
+          table.losses != placements_.losses(),
+          placements_.losses(),
+          has_several ? &streams_ : nullptr};
 }
 
 template <class Timer>
@@ -101,7 +112,7 @@ void HostSegment::launch(uint32_t n, const Use& use) {
   RunContext& run = *use.run;
   const uint32_t sequence = ++run.sequence;
   const Timer timer(run.recorder, Stage::kLaunch, run.run, static_cast<int32_t>(node.number), sequence);
-  run.stream->launch(resolver_.task(index_, n), use.table->slots.data(), run.event, sequence);
+  stream_of(n, use).launch(resolver_.task(index_, n), use.table->slots.data(), run.event, sequence);
   ++run.counters->launches;
 }
 
@@ -111,10 +122,24 @@ template void HostSegment::launch<StageTimer>(uint32_t, const Use&);
 template void HostSegment::launch<NoTimer>(uint32_t, const Use&);
 
 void HostSegment::end(Use& use, bool is_complete) {
+  if (use.streams) use.streams->end(is_complete);
   placements_.end_run();
   if (!is_complete) placements_.doubt();  // nodes may have been resolved and not placed
   use.table->version = is_complete ? placements_.version() : 0;
   if (is_complete && use.losses == placements_.losses()) use.table->losses = use.losses;
+}
+
+std::string HostSegment::find_race() const {
+  const std::shared_ptr<const StreamOrder> order = streams_.order();
+  if (!order) return "";
+  Schedule placed;
+  placed.streams.order = *order;
+  for (size_t n = 0; n < segment_.nodes.size(); ++n)
+    if (segment_.nodes[n].is_task()) placed.tasks.push_back(resolver_.task(index_, n));
+  for (uint32_t i = 0; i < segment_.slots.size(); ++i)
+    if (const size_t bytes = placements_.bytes(i))
+      placed.arena_slots.push_back({i, reinterpret_cast<size_t>(placements_.data()[i]), bytes});
+  return asc::find_race(placed);
 }
 
 }  // namespace asc

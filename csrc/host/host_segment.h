@@ -5,6 +5,7 @@
 
 #include <vector>
 
+#include "host/host_streams.h"
 #include "host/placements.h"
 #include "schedule/resolver.h"
 #include "schedule/run_context.h"
@@ -27,9 +28,10 @@ class HostSegment {
     int64_t* extents = nullptr;  // dims of data-dependent outputs, kMaxRank per output
     bool is_lost = false;        // slots lost their memory since the table was filled
     uint64_t losses = 0;
+    HostStreams* streams = nullptr;  // where the run uses several
   };
 
-  HostSegment(Resolver& resolver, size_t segment, Pool& pool);
+  HostSegment(Resolver& resolver, size_t segment, Pool& pool, const StreamSettings& streams);
 
   uint32_t size() const { return static_cast<uint32_t>(steps_.size()); }
   Resolver& resolver() const { return resolver_; }
@@ -52,6 +54,14 @@ class HostSegment {
   // Nodes were resolved for another purpose: the next run places everything again, not only what changes then.
   void doubt_places() { placements_.doubt(); }
 
+  const HostStreams& streams() const { return streams_; }
+  // After a complete run whose launches came `pace_ns` apart.
+  void choose_streams(double pace_ns) {
+    if (streams_.choose(pace_ns)) placements_.set_order(streams_.order());
+  }
+  // Tests: what schedule_validator.h finds in the places of the last run; empty: nothing.
+  std::string find_race() const;
+
   // Set by serial runs that do not execute on the calling thread.
   StageCosts costs;
 
@@ -70,12 +80,14 @@ class HostSegment {
 
   Step make_step(const PlanNode& node) const;
   void place_internals(uint32_t n, const Step& step, Table& table);
+  Stream& stream_of(uint32_t n, const Use& use) { return use.streams ? use.streams->prepare(n) : *use.run->stream; }
 
   Resolver& resolver_;
   const size_t index_;
   const Segment& segment_;
   std::shared_ptr<TableStore> tables_;
   Placements placements_;
+  HostStreams streams_;
   std::vector<Step> steps_;                             // by node
   std::vector<std::pair<uint32_t, ValueId>> inputs_;    // slots bound before the segment runs
   std::vector<std::pair<uint32_t, ValueId>> host_ins_;  // slots of host values from outside

@@ -1,6 +1,7 @@
 #include "host/pipeline.h"
 
 #include <algorithm>
+#include <thread>
 
 #include "sync/fork.h"
 
@@ -9,19 +10,30 @@ namespace {
 
 constexpr size_t kBatches = 64;       // between two stages
 constexpr uint32_t kBatchNodes = 32;  // bits of Batch::changed
-// A batch waits no longer for further nodes: waking a worker costs some 10 us. Near both ends of a run less, where the
-// next stage has nothing else to do.
+// A batch waits no longer for further nodes: waking a worker costs some 10 us. The least where the worker is awake, so
+// that stages of equal length are no more than that apart, and near both ends of a run, where it spins for what comes.
 constexpr double kLeastBatchNs = 25'000, kMostBatchNs = 300'000;
 constexpr size_t kPendingJobs = 16;  // tilings made ahead of the node at hand, per helper
-constexpr int64_t kSpinNs = 0;       // workers park at once: those they wait for need the CPU
+constexpr int64_t kSpinNs = 0;       // elsewhere threads park at once: those they wait for need the CPU
+constexpr int64_t kWakeNs = 10'000;  // a worker spins for as long as waking it would cost, then parks
 constexpr uint8_t kPlacer = 1, kLauncher = 2, kFirstHelper = 3;  // Recorder::worker
 constexpr int kMaxHelpers = static_cast<int>(Recorder::kMaxWorkers) - 2;
+
+// Whether no more threads run than there are CPUs, so that workers may spin.
+bool has_room_for(PipelineShape shape) {
+  return default_spin_ns() > 0 && (shape == PipelineShape::kResolveThenRest || std::thread::hardware_concurrency() > 2);
+}
 
 }  // namespace
 
 struct Pipeline::Work {
   Work(HostSegment& segment, const HostSegment::Use& use, PipelineShape shape)
-      : segment(segment), use(use), shape(shape), changed(segment.size()), start(now_ticks()) {}
+      : segment(segment),
+        use(use),
+        shape(shape),
+        may_spin(has_room_for(shape)),
+        changed(segment.size()),
+        start(now_ticks()) {}
 
   // How long a batch may wait, after `end` nodes were resolved by `now`.
   double patience_ns(uint32_t end, uint64_t now) const {
@@ -33,10 +45,12 @@ struct Pipeline::Work {
   HostSegment& segment;
   HostSegment::Use use;
   const PipelineShape shape;
+  const bool may_spin;
   std::deque<std::pair<uint32_t, std::shared_ptr<TilingJob>>> pending;  // nodes whose tiling is being made
   std::vector<bool> changed;
   const uint64_t start;           // of the run
   uint32_t handed = 0;            // nodes given to the next stage
+  uint32_t last_count = 0;        // of them, those of the last batch
   uint64_t batch_start = 0;       // when the node at `handed` was resolved
   std::atomic<uint32_t> done{0};  // nodes through the last stage
   std::atomic<bool> has_failed{false};
@@ -64,8 +78,13 @@ void Pipeline::Inbox::pop_front() {
   space.wake();
 }
 
-Pipeline::Batch* Pipeline::Inbox::wait() {
-  work.wait([this] { return ring.front() != nullptr || ring.is_closed(); });
+Pipeline::Batch* Pipeline::Inbox::wait(int64_t spin_ns) {
+  const auto has_work = [this] { return ring.front() != nullptr || ring.is_closed(); };
+  if (!spin_until(has_work, spin_ns)) {
+    is_awake = false;
+    work.wait(has_work);
+    is_awake = true;
+  }
   return ring.front();
 }
 
@@ -143,9 +162,20 @@ void Pipeline::run(HostSegment& segment, PipelineShape shape, Frame& frame, RunC
     if (!job->try_make()) job->settle();
     segment.abandon(n);
   }
-  finished_.wait([&] { return work.done == work.handed; });
+  finish(work);
   segment.end(work.use, !work.has_failed);
   if (work.error) std::rethrow_exception(work.error);
+}
+
+// Waits for the workers. Sleeps until they begin the last batch, which is short, and spins for its end: what follows on
+// the stream is not to wait for a thread to wake up.
+void Pipeline::finish(Work& work) {
+  const auto sleep_until = [&](uint32_t count) {
+    awaited_ = count;
+    finished_.wait([&] { return work.done >= count; });
+  };
+  sleep_until(work.handed - work.last_count);
+  if (!spin_until([&] { return work.done == work.handed; }, default_spin_ns())) sleep_until(work.handed);
 }
 
 // Called where memory ran out: by the placing worker, or by the launching thread while the workers have nothing to do.
@@ -195,16 +225,24 @@ void Pipeline::take_pending(Work& work, bool must) {
   }
 }
 
-// Gives nodes up to `end` to the next stage: at once where it is the last, else when a batch is full or old.
+// Gives nodes up to `end` to the next stage: at once where it is the first, which wakes the worker, or the last, else
+// when a batch is full or old enough for a worker that is awake, or has to be woken.
 void Pipeline::hand_over(Work& work, uint32_t end, bool is_last) {
   while (work.handed < end) {
     const uint32_t count = std::min(end - work.handed, kBatchNodes);
     const uint64_t now = now_ticks();
     const double age_ns = static_cast<double>(now - work.batch_start) * ns_per_tick();
-    if (!is_last && count < kBatchNodes && age_ns < work.patience_ns(end, now)) return;
-    Batch batch{&work, work.handed, count, 0};
+    const bool may_wait = !is_last && work.handed && count < kBatchNodes;
+    if (may_wait && age_ns < kLeastBatchNs) return;
+    const double patience_ns = work.patience_ns(end, now);
+    const auto is_awake = [this] { return placing_.is_awake || !placing_.ring.is_empty(); };
+    if (may_wait && age_ns < patience_ns && !is_awake()) return;
+    Batch batch{&work, work.handed, count, 0, 0};
+    if (work.may_spin) batch.spin_ns = patience_ns > kLeastBatchNs ? kWakeNs : default_spin_ns();
     for (uint32_t i = 0; i < count; ++i) batch.changed |= uint32_t{work.changed[work.handed + i]} << i;
     work.handed += count;
+    work.last_count = count;
+    if (work.handed == work.segment.size()) batch.spin_ns = 0;
     work.batch_start = now;
     placing_.push(batch);
   }
@@ -214,7 +252,9 @@ void Pipeline::hand_over(Work& work, uint32_t end, bool is_last) {
 
 void Pipeline::place_batches() {
   Recorder::worker() = kPlacer;
-  while (const Batch* next = placing_.wait()) {
+  int64_t spin_ns = 0;
+  while (const Batch* next = placing_.wait(spin_ns)) {
+    spin_ns = next->spin_ns;
     place(*next);
     placing_.pop_front();
   }
@@ -222,7 +262,9 @@ void Pipeline::place_batches() {
 
 void Pipeline::launch_batches() {
   Recorder::worker() = kLauncher;
-  while (const Batch* next = launching_.wait()) {
+  int64_t spin_ns = 0;
+  while (const Batch* next = launching_.wait(spin_ns)) {
+    spin_ns = next->spin_ns;
     launch(*next);
     launching_.pop_front();
   }
@@ -231,14 +273,14 @@ void Pipeline::launch_batches() {
 void Pipeline::place(const Batch& batch) {
   Work& work = *batch.work;
   const uint32_t end = batch.first + batch.count;
-  placed_ = {&work, batch.first, 0, 0};
+  placed_ = {&work, batch.first, 0, 0, 0};
   try {
     for (uint32_t n = batch.first; n < end && !work.has_failed; ++n, ++placed_.count)
       work.segment.place<StageTimer>(n, (batch.changed >> (n - batch.first)) & 1u, work.use);
   } catch (...) {
     work.fail();
   }
-  const Batch rest{&work, placed_.first, end - placed_.first, 0};
+  const Batch rest{&work, placed_.first, end - placed_.first, 0, batch.spin_ns};
   placed_.count = 0;
   pass_on(rest);
 }
@@ -258,8 +300,8 @@ void Pipeline::launch(const Batch& batch) {
   } catch (...) {
     work.fail();
   }
-  work.done += batch.count;  // the work may be gone now
-  finished_.wake();
+  const uint32_t done = work.done += batch.count;  // the work may be gone now
+  if (done >= awaited_) finished_.wake();
 }
 
 // Makes one tiling that nobody has begun; false when there is none.

@@ -46,15 +46,17 @@ class Pipeline final : public Pool::Holder {
     Work* work = nullptr;
     uint32_t first = 0, count = 0;
     uint32_t changed = 0;  // bit i: node first + i was resolved anew
+    int64_t spin_ns = 0;   // how long to look for the next one before parking: it comes soon
   };
   // A stage's queue: a ring, and where its two sides sleep.
   struct Inbox {
     Inbox();
     Ring<Batch> ring;
     Waiter work, space;
+    std::atomic<bool> is_awake{false};  // the consumer looks for work without being woken
     void push(const Batch& batch);
     void pop_front();
-    Batch* wait();  // null: closed
+    Batch* wait(int64_t spin_ns);  // null: closed
     void close();
   };
 
@@ -62,6 +64,7 @@ class Pipeline final : public Pool::Holder {
   void resolve_all(Work& work);
   void take_pending(Work& work, bool must);
   void hand_over(Work& work, uint32_t end, bool is_last);
+  void finish(Work& work);
   void place_batches();
   void launch_batches();
   void make_tilings(int index);
@@ -78,6 +81,7 @@ class Pipeline final : public Pool::Holder {
   Inbox placing_, launching_;
   Batch placed_;  // placing worker: nodes of its batch that are placed and not passed on
   Waiter finished_;
+  std::atomic<uint32_t> awaited_{0};  // nodes through the last stage that the launching thread sleeps for
   std::mutex jobs_mutex_;
   std::deque<std::shared_ptr<TilingJob>>
       jobs_;  // guarded by jobs_mutex_; made ones included, until a helper drops them

@@ -6,6 +6,7 @@ namespace asc {
 
 Placements::Placements(Pool& pool, const Segment& segment)
     : pool_(pool),
+      segment_(segment),
       ranges_(segment.slots.size()),
       block_of_(segment.slots.size(), kNone),
       data_(segment.slots.size(), nullptr) {
@@ -23,28 +24,48 @@ Placements::~Placements() {
   for (const Placed& p : blocks_) pool_.release(p.block);
 }
 
+void Placements::set_order(std::shared_ptr<const StreamOrder> order) {
+  now_ = kIdle;
+  give_up();
+  order_ = std::move(order);
+  uses_ = order_ ? std::make_unique<SlotUses>(segment_, *order_) : nullptr;
+  if (!uses_) return;
+  buffer_of_.assign(segment_.slots.size(), kNone);
+  uint32_t buffers = 0;
+  for (uint32_t i = 0; i < segment_.slots.size(); ++i) {
+    const Slot& slot = segment_.slots[i];
+    if (slot.kind != SlotKind::kInternal && slot.kind != SlotKind::kWorkspace) continue;
+    buffer_of_[i] = buffers;
+    uses_->add(buffers++, i, static_cast<uint32_t>(slot.node));
+  }
+}
+
 void* Placements::place(uint32_t slot, size_t bytes, uint32_t now) {
   now_ = now;
   const uint32_t at = block_of_[slot];
   if (at != kNone && bytes <= blocks_[at].block.bytes) return data_[slot];
   move(slot, kNone);
-  uint32_t found = find_block(ranges_[slot], bytes);
+  uint32_t found = find_block(slot, bytes);
   if (found == kNone) found = add_block(pool_.allocate(bytes));
   move(slot, found);
   return data_[slot];
 }
 
-bool Placements::is_free_for(const Placed& placed, const Range& range) const {
-  return std::all_of(placed.slots.begin(), placed.slots.end(),
-                     [&](uint32_t s) { return ranges_[s].last < range.first || range.last < ranges_[s].first; });
+bool Placements::are_apart(uint32_t a, uint32_t b) const {
+  if (ranges_[b].last < ranges_[a].first) std::swap(a, b);
+  return ranges_[a].last < ranges_[b].first && (!uses_ || uses_->is_before(buffer_of_[a], buffer_of_[b]));
+}
+
+bool Placements::is_free_for(const Placed& placed, uint32_t slot) const {
+  return std::all_of(placed.slots.begin(), placed.slots.end(), [&](uint32_t s) { return are_apart(s, slot); });
 }
 
 // The smallest that fits and is not many times too large.
-uint32_t Placements::find_block(const Range& range, size_t bytes) const {
+uint32_t Placements::find_block(uint32_t slot, size_t bytes) const {
   uint32_t best = kNone;
   for (uint32_t i = 0; i < blocks_.size(); ++i) {
     const Placed& p = blocks_[i];
-    if (!p.block.data || p.block.bytes < bytes || !is_free_for(p, range)) continue;
+    if (!p.block.data || p.block.bytes < bytes || !is_free_for(p, slot)) continue;
     if (best == kNone || p.block.bytes < blocks_[best].block.bytes) best = i;
   }
   return best;

@@ -1,14 +1,17 @@
 // Where the slots of a segment live in host mode. A slot keeps its block from run to run, so that a run whose sizes fit
 // touches no allocator; blocks have room to grow (size classes), so that near shapes fit. Two slots share a block when
-// their lifetimes, which are positions in the segment and the same for every shape, do not meet. Successive runs share
-// all blocks: their tasks execute in order on one stream. Guarded by the executable's lock.
+// their lifetimes, which are positions in the segment and the same for every shape, do not meet and, on several
+// streams, all tasks of one have ended before the other's first. Successive runs share all blocks: one run's tasks end
+// before the next one's begin. Guarded by the executable's lock.
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "plan/plan.h"
 #include "schedule/pool.h"
+#include "schedule/slot_uses.h"
 
 namespace asc {
 
@@ -17,6 +20,9 @@ class Placements final : public Pool::Holder {
   Placements(Pool& pool, const Segment& segment);
   ~Placements() override;
 
+  // Between runs: what runs come now may go by this order; null: by one stream only. Slots lose their memory.
+  void set_order(std::shared_ptr<const StreamOrder> order);
+
   // Memory of at least `bytes` for an internal or workspace slot, at node `now`. Throws OutOfMemoryError.
   void* place(uint32_t slot, size_t bytes, uint32_t now);
   // Memory of somebody else's for a slot: packed constants.
@@ -24,6 +30,8 @@ class Placements final : public Pool::Holder {
     version_ += data_[slot] != data;
     data_[slot] = data;
   }
+  // Bytes of the slot's block; 0 where it has none.
+  size_t bytes(uint32_t slot) const { return block_of_[slot] == kNone ? 0 : blocks_[block_of_[slot]].block.bytes; }
   // By slot; null where nothing is placed.
   const std::vector<void*>& data() const { return data_; }
 
@@ -49,16 +57,21 @@ class Placements final : public Pool::Holder {
   };
   static constexpr uint32_t kNone = ~uint32_t{0}, kIdle = ~uint32_t{0};
 
-  bool is_free_for(const Placed& placed, const Range& range) const;
-  uint32_t find_block(const Range& range, size_t bytes) const;
+  bool are_apart(uint32_t a, uint32_t b) const;
+  bool is_free_for(const Placed& placed, uint32_t slot) const;
+  uint32_t find_block(uint32_t slot, size_t bytes) const;
   uint32_t add_block(const Block& block);
   void move(uint32_t slot, uint32_t block);
 
   Pool& pool_;
-  std::vector<Range> ranges_;       // by slot
-  std::vector<uint32_t> block_of_;  // by slot
-  std::vector<void*> data_;         // by slot
-  std::vector<Placed> blocks_;      // released ones keep their place, with null data
+  const Segment& segment_;
+  std::shared_ptr<const StreamOrder> order_;
+  std::unique_ptr<SlotUses> uses_;   // of buffers that hold one slot each; null: one stream
+  std::vector<uint32_t> buffer_of_;  // by slot, with uses_ only
+  std::vector<Range> ranges_;        // by slot
+  std::vector<uint32_t> block_of_;   // by slot
+  std::vector<void*> data_;          // by slot
+  std::vector<Placed> blocks_;       // released ones keep their place, with null data
   uint64_t version_ = 1, losses_ = 0;
   uint32_t now_ = kIdle;
 };

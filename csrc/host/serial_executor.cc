@@ -23,7 +23,7 @@ void launch_all_measured(HostSegment& segment, HostSegment::Use& use) {
     ticks[stage] += now - last;
     last = now;
   };
-  const uint64_t blocked = use.run->stream->blocked_ticks();
+  const uint64_t blocked = use.run->streams->blocked_ticks();
   for (uint32_t n = 0; n < segment.size(); ++n) {
     const bool has_changed = segment.resolve<Timer>(n, use);
     count(0);
@@ -32,7 +32,7 @@ void launch_all_measured(HostSegment& segment, HostSegment::Use& use) {
     segment.launch<Timer>(n, use);
     count(2);
   }
-  ticks[2] -= std::min(ticks[2], use.run->stream->blocked_ticks() - blocked);
+  ticks[2] -= std::min(ticks[2], use.run->streams->blocked_ticks() - blocked);
   const double ns = ns_per_tick() / segment.size();
   segment.costs = {static_cast<double>(ticks[0]) * ns, static_cast<double>(ticks[1]) * ns,
                    static_cast<double>(ticks[2]) * ns, segment.size()};

@@ -33,6 +33,12 @@ struct LevelBuilder {
 // constants; `describe_node` only checks its arity and infers its types.
 PlanNode describe_node(const LevelBuilder& b, Node n);
 void add_node(LevelBuilder& b, Node n);
+// own_nodes.cc: the nodes of our own that a graph brings. `check_own_nodes` looks whether they are in place,
+// `add_own_node` checks and adds one with its parts, and `check_sources` looks whether what is left of the graph
+// computes everything that it reads, before it reads it, once. All throw GraphError.
+void check_own_nodes(const Graph& graph);
+void add_own_node(LevelBuilder& b, OwnNode own);
+void check_sources(const LevelBuilder& b);
 // widen.cc: adds all nodes, half-precision arithmetic in float32.
 void infer_types_and_fold(LevelBuilder& b);
 // bytes.cc: QuantizeLinear before what only moves elements, so that bytes are moved. quantized.cc: products, pooling
@@ -43,6 +49,8 @@ void compute_on_bytes(LevelBuilder& b);
 void keep_bfloat16_weights(LevelBuilder& b);
 // transposes.cc: transpositions behind element-wise operators and, if asked to, conversions.
 void move_transposes(LevelBuilder& b, bool passes_conversions);
+// squeezes.cc: the Squeeze behind a convolution, and what follows, up to the Unsqueeze that undoes it.
+void move_squeezes(LevelBuilder& b);
 // channels_last.cc: convolutions of images, and what lies between them, with channels last, if the options say so; says
 // whether there are any.
 bool arrange_channels_last(LevelBuilder& b);

@@ -112,13 +112,12 @@ void quantize(LevelBuilder& b) {
   prune(b);
 }
 
-// Says whether there are now nodes that models cannot name: the graph of such a plan holds what they were made of.
-bool rewrite(LevelBuilder& b) {
+void rewrite(LevelBuilder& b) {
+  move_squeezes(b);
   move_transposes(b, false);
   skip_identities(b);
   prune(b);
-  const bool has_halves = b.options->fuse && !b.half_products.empty();
-  if (has_halves) {
+  if (b.options->fuse && !b.half_products.empty()) {
     keep_bfloat16_weights(b);
     prune(b);
   }
@@ -135,24 +134,37 @@ bool rewrite(LevelBuilder& b) {
     skip_identities(b);
     prune(b);
   }
-  return has_halves || is_quantized || has_images;
+}
+
+// Whether the graph was rewritten for such options; where it was for others, what its own nodes stand for is compiled
+// and rewritten again.
+bool take_rewritten(LevelBuilder& b) {
+  const bool is_channels_last = b.options->fuse && b.options->channels_last;
+  const bool fits = b.graph.is_rewritten && b.graph.is_channels_last == is_channels_last &&
+                    (b.options->fuse || b.graph.own_nodes.empty());
+  if (!fits) b.graph.own_nodes.clear();
+  check_own_nodes(b.graph);
+  return fits;
 }
 
 }  // namespace
 
 std::shared_ptr<const Plan> compile_level(LevelBuilder& b) {
   init_values(b);
+  const bool is_rewritten = take_rewritten(b);
   infer_types_and_fold(b);
+  if (!b.graph.own_nodes.empty()) check_sources(b);
   skip_identities(b);
   prune(b);
-  const bool has_own_nodes = !b.graph.is_rewritten && rewrite(b);
+  if (!is_rewritten) rewrite(b);
   classify(b);
   fuse(b);
   find_roots(b);
   insert_result_copies(b);
   auto plan = std::make_shared<Plan>();
   plan->name = b.graph.name;
-  plan->is_rewritten = b.graph.is_rewritten || (b.options->fuse && !has_own_nodes);
+  plan->is_rewritten = is_rewritten || b.options->fuse;
+  plan->is_channels_last = b.options->fuse && b.options->channels_last;
   plan->inputs = b.graph.inputs();
   for (size_t i = 0; i < b.host_outputs.size(); ++i)
     plan->host_outputs.push_back(b.host_outputs[i] ? b.graph.outputs()[i] : kNoValue);

@@ -1,4 +1,5 @@
 // A compiled plan back as a graph: what folding and pruning left.
+#include "ops/own.h"
 #include "plan/plan.h"
 
 namespace asc {
@@ -12,6 +13,7 @@ class Unfolder {
   Graph run() {
     graph_.name = plan_.name;
     graph_.is_rewritten = plan_.is_rewritten;
+    graph_.is_channels_last = plan_.is_channels_last;
     find_originals();
     for (ValueId v : plan_.inputs) {
       ids_[v] = add(v, nullptr);  // a body's captured constant is still its input
@@ -49,8 +51,17 @@ class Unfolder {
 
   void add_nodes(const Segment& s, const PlanNode& p) {
     if (p.is_copy) return;
+    const auto first = static_cast<uint32_t>(graph_.nodes().size());
     if (p.parts.empty()) add_node(s, p.node);
     for (const Node& part : p.parts) add_node(s, part);
+    if (find_own_op(p.node.op) == p.op) add_own({first, static_cast<uint32_t>(p.parts.size()), p.node});
+    for (const OwnNode& own : p.own) add_own({first + own.first, own.count, own.node});
+  }
+
+  void add_own(OwnNode own) {
+    for (ValueId& v : own.node.inputs) v = id(v);
+    for (ValueId& v : own.node.outputs) v = id(v);
+    graph_.own_nodes.push_back(std::move(own));
   }
 
   void add_node(const Segment& s, Node n) {

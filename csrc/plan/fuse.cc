@@ -5,6 +5,7 @@
 #include <cstring>
 #include <set>
 #include <string>
+#include <unordered_map>
 
 #include "ops/channels_last.h"
 #include "ops/fused.h"
@@ -16,20 +17,25 @@ namespace {
 
 enum class Role : uint8_t { kNone, kElementwise, kRows, kProduct, kRotation };
 
-Role role_of(const PlanNode& p) {
+Role role_of(const std::string& op) {
   static const std::set<std::string> kRows = {"Softmax", "LogSoftmax", "LayerNormalization", "RMSNormalization",
                                               "ReduceMean"};
   static const std::set<std::string> kProducts = {"MatMul", "Gemm", "Conv", conv_last_op().name};
-  if (is_element_wise(p.node.op) || is_conversion(p.node.op)) return Role::kElementwise;
-  if (kRows.count(p.node.op)) return Role::kRows;
-  return kProducts.count(p.node.op) ? Role::kProduct : Role::kNone;
+  if (is_element_wise(op) || is_conversion(op)) return Role::kElementwise;
+  if (kRows.count(op)) return Role::kRows;
+  return kProducts.count(op) ? Role::kProduct : Role::kNone;
 }
 
 class Fuser {
  public:
   explicit Fuser(LevelBuilder& b) : b_(b), uses_(b), group_of_(b.nodes.size(), -1) {
     const int count = static_cast<int>(b.nodes.size());
-    for (int i = 0; i < count; ++i) roles_.push_back(can_join(b.nodes[i]) ? role_of(b.nodes[i]) : Role::kNone);
+    std::unordered_map<const Op*, Role> known;  // looked up once each: levels have many nodes of few operators
+    for (const PlanNode& p : b.nodes) {
+      const auto [role, is_new] = known.try_emplace(p.op, Role::kNone);
+      if (is_new) role->second = role_of(p.node.op);
+      roles_.push_back(role->second != Role::kNone && can_join(p) ? role->second : Role::kNone);
+    }
     for (int i = 0; i < count; ++i) mark_rotation(i);
     attentions_ = find_attentions(b, uses_);
     for (size_t i = 0; i < attentions_.size(); ++i)
@@ -200,7 +206,11 @@ class Fuser {
     for (int i : group) {
       fused.node.name += (fused.node.name.empty() ? "" : " + ") + b_.nodes[i].node.name;
       std::vector<Node>& parts = b_.nodes[i].parts;
-      if (parts.empty()) parts.push_back(std::move(b_.nodes[i].node));
+      if (parts.empty())
+        parts.push_back(std::move(b_.nodes[i].node));
+      else
+        fused.own.push_back({static_cast<uint32_t>(fused.parts.size()), static_cast<uint32_t>(parts.size()),
+                             std::move(b_.nodes[i].node)});
       fused.parts.insert(fused.parts.end(), std::make_move_iterator(parts.begin()),
                          std::make_move_iterator(parts.end()));
     }
@@ -251,7 +261,9 @@ class Fuser {
 
   // The simplest spelling: kernels then need not know what a constant holds.
   PlanNode simplified(const PlanNode& p) const {
-    PlanNode s = p;
+    PlanNode s;
+    s.node = p.node;
+    s.op = p.op;
     if (p.node.op == "Pow" && constant_number(p.node.inputs[1]) == 2.0f) {
       s.op = OpRegistry::instance().find("Mul");
       s.node.inputs[1] = s.node.inputs[0];

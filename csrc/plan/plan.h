@@ -50,7 +50,8 @@ struct PlanNode {
   uint32_t number = 0;  // unique in the whole tree, in compile order
   bool is_on_host = false;
   bool is_copy = false;          // inserted: a result that would alias an input, a constant or another result
-  std::vector<Node> parts;       // of a fused node: the operators that it stands for, in order
+  std::vector<Node> parts;       // of a fused node, or one of our own: the operators that it stands for, in order
+  std::vector<OwnNode> own;      // of a fused node: those of its parts that were nodes of our own
   uint64_t constant_inputs = 0;  // bit i: input i is a compile-time constant
   std::vector<DType> input_types, output_types;
   std::vector<uint32_t> operands;    // slots: inputs, outputs, workspace, packed, extent (tasks only)
@@ -88,6 +89,7 @@ struct Plan {
   std::vector<std::string> dynamic_reasons;  // why shapes can vary; empty: one signature serves every run
   uint32_t node_count = 0;                   // of the whole tree (root plan only)
   bool is_rewritten = false;                 // all rewrites of a graph were done: its folded graph needs none
+  bool is_channels_last = false;             // they were those for a device that wants channels last
 
   bool is_static() const { return dynamic_reasons.empty(); }
   // Byte-stable description, one line per node.
@@ -111,7 +113,8 @@ struct CompileOptions {
 std::shared_ptr<const Plan> compile_plan(Graph graph, const CompileOptions& options);
 
 // The graph that the plan computes: constants folded, dead nodes gone, element types known, bodies likewise. Compiling
-// it gives the same plan (up to numbers) without the folding. Shares the constants with the plan.
+// it with the same options gives the same plan (up to numbers) without the folding and the rewriting. Shares the
+// constants with the plan.
 Graph folded_graph(const Plan& plan);
 
 }  // namespace asc

@@ -168,26 +168,23 @@ bool QuantizedNode::add_rounding(const Node& n) {
   return true;
 }
 
-// The zero point of element i of the constant w.
-int32_t QuantizedNode::zero_of(const HostTensor& w, int64_t i) const {
-  if (zeros_.size() < 2) return zeros_.empty() ? 0 : zeros_[0];
-  const int64_t behind = w.shape.span_of(weight_axis() + 1, w.shape.rank());
-  return zeros_[static_cast<size_t>(i / behind % outputs_)];
-}
-
-// Signed and without zero points where that is possible; with the columns last for products.
+// Signed and without zero points where that is possible; with the columns last for products. What the node stands for
+// then reads the same weights: the original need not be kept.
 ValueId QuantizedNode::make_weight() {
   const ValueId v = w_value_;
   if (!is_constant_) return v;
   const HostTensor& w = *b_.values[v].constant;
   const int64_t count = w.shape.num_elements();
-  const bool turns = product_.op == "Gemm" && weight_axis() == 0;
+  const int64_t behind = w.shape.span_of(weight_axis() + 1, w.shape.rank());
+  const auto centered = [&](int64_t i) -> int32_t {
+    if (zeros_.size() < 2) return byte_at(w, i) - (zeros_.empty() ? 0 : zeros_[0]);
+    return byte_at(w, i) - zeros_[static_cast<size_t>(i / behind % outputs_)];
+  };
+  const bool turns = product_.op == "Gemm" && weight_axis() == 0, is_centered = is_zero(zeros_);
   bool is_signed = true;
-  for (int64_t i = 0; i < count && is_signed; ++i) {
-    const int32_t value = byte_at(w, i) - zero_of(w, i);
-    is_signed = value >= -128 && value <= 127;
-  }
-  const bool shifts = is_signed && (w.dtype != DType::kInt8 || !is_zero(zeros_));
+  if (w.dtype != DType::kInt8 || !is_centered)
+    for (int64_t i = 0; i < count && is_signed; ++i) is_signed = centered(i) >= -128 && centered(i) <= 127;
+  const bool shifts = is_signed && (w.dtype != DType::kInt8 || !is_centered);
   if (!turns && !shifts) return v;
   const int64_t columns = turns ? w.shape[0] : 1, rows = count / columns;
   HostTensor to = HostTensor::allocate(shifts ? DType::kInt8 : w.dtype, turns ? Shape{rows, columns} : w.shape);
@@ -195,10 +192,22 @@ ValueId QuantizedNode::make_weight() {
   for (int64_t r = 0; r < rows; ++r)
     for (int64_t c = 0; c < columns; ++c) {
       const int64_t i = c * rows + r;
-      bytes[r * columns + c] = static_cast<uint8_t>(byte_at(w, i) - (shifts ? zero_of(w, i) : 0));
+      bytes[r * columns + c] = static_cast<uint8_t>(shifts ? centered(i) : byte_at(w, i));
     }
   if (shifts) zeros_.clear(), w_zero_ = kNoValue;
-  return add_constant(b_, b_.values[v].name + "_of_" + product_.name, std::move(to));
+  const ValueId made = add_constant(b_, b_.values[v].name + "_of_" + product_.name, std::move(to));
+  if (is_integer()) {
+    product_.inputs[1] = made;
+    if (shifts && product_.inputs.size() > 3) product_.inputs.resize(3);
+    return made;
+  }
+  w_node_.inputs[0] = made;
+  if (shifts) w_node_.inputs.resize(2);
+  if (turns) {
+    w_node_.attributes.set("axis", int64_t{1});
+    product_.attributes.set("transB", int64_t{0});
+  }
+  return made;
 }
 
 std::vector<ValueId> QuantizedNode::make_inputs() {
@@ -221,7 +230,7 @@ std::vector<ValueId> QuantizedNode::make_inputs() {
 
 // A DequantizeLinear may serve several readers: each node has one of its own.
 ValueId QuantizedNode::add_copy(const Node& n) {
-  return add_value(b_, b_.values[n.outputs[0]].name + "_of_" + product_.name, DType::kFloat32, n.outputs[0]);
+  return add_value(b_, b_.values[n.outputs[0]].name + "_of_" + product_.name, DType::kFloat32, n.inputs[0]);
 }
 
 PlanNode QuantizedNode::finish(const Op& op) {

@@ -41,15 +41,13 @@ class QuantizedNode {
   bool set_weight(const Node& w);
   bool set_weight_scales(const HostTensor& scale, const HostTensor* zero);
   int weight_axis() const;
-  int32_t zero_of(const HostTensor& w, int64_t i) const;
   ValueId make_weight();
   std::vector<ValueId> make_inputs();
   PlanNode finish(const Op& op);
   ValueId add_copy(const Node& dequantizer);
 
   LevelBuilder& b_;
-  const Node product_;
-  Node x_node_, w_node_;
+  Node product_, x_node_, w_node_;
   ByteScale x_;
   std::vector<float> scales_;   // one, or one for each output channel: of x times w
   ValueId scale_ = kNoValue;    // the same, where it is computed

@@ -46,6 +46,7 @@ class Cutter {
     const int last = depths_.empty() ? 0 : *std::max_element(depths_.begin(), depths_.end());
     for (int depth = 0; depth <= last; ++depth) {
       Segment tasks;
+      if (last == 0) tasks.nodes.reserve(b_.nodes.size());
       for (size_t i = 0; i < b_.nodes.size(); ++i)
         if (depths_[i] == depth && b_.nodes[i].op->kind != OpKind::kControl)
           tasks.nodes.push_back(std::move(b_.nodes[i]));

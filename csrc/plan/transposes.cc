@@ -120,6 +120,7 @@ class Mover {
                                                      "InstanceNormalization",
                                                      "LRN",
                                                      "MaxPool",
+                                                     "Not",
                                                      "Pad",
                                                      "Resize",
                                                      "Softmax"};
@@ -137,7 +138,11 @@ class Mover {
     } else if (is_dynamic(p)) {
       ranks_[p.node.outputs[0]] = rank_of(in[0]);
       return;
-    } else if (is_element_wise(p.node.op)) {
+    } else if (p.node.op == "Unsqueeze" && in.size() > 1 && b_.static_shapes[in[1]]) {
+      if (rank_of(in[0]) != kUnknown) rank = rank_of(in[0]) + static_cast<size_t>(count_of_axes(in[1]));
+    } else if (p.node.op == "Gather") {
+      if (rank_of(in[0]) != kUnknown && rank_of(in[1]) != kUnknown) rank = rank_of(in[0]) + rank_of(in[1]) - 1;
+    } else if (is_element_wise(p.node.op) || p.node.op == "Less" || p.node.op == "Where") {
       rank = 0;
       for (ValueId v : in)
         if (v != kNoValue) rank = std::max(rank, rank_of(v));
@@ -145,6 +150,8 @@ class Mover {
     for (ValueId v : p.node.outputs)
       if (v != kNoValue) ranks_[v] = rank;
   }
+
+  int64_t count_of_axes(ValueId axes) const { return b_.static_shapes[axes]->num_elements(); }
 
   void wait(ValueId v, ValueId source, Permutation perm, PlanNode node) {
     node.node.op = "Transpose";
@@ -207,14 +214,17 @@ class Mover {
     return w && w->perm == order && !keeps_order_[v];
   }
 
+  static bool is_real(DType t) { return t == DType::kFloat32 || kHalfFloats.contains(t); }
+
   // Its first result is an element-wise one; the others are numbers, whatever the order of what it reads.
   static bool is_dynamic(const PlanNode& p) {
     return p.node.op == "DynamicQuantizeLinear" && p.node.outputs[0] != kNoValue;
   }
 
-  // Conversions with one scale for all are element-wise, too.
+  // Conversions with one scale for all are element-wise, too, and those between floating-point numbers.
   bool acts_on_elements(const PlanNode& p) const {
     if (is_dynamic(p)) return passes_conversions_;
+    if (p.node.op == "Cast") return passes_conversions_ && is_real(p.input_types[0]) && is_real(p.output_types[0]);
     if (!is_conversion(p.node.op)) return is_element_wise(p.node.op);
     if (!passes_conversions_) return false;
     return std::all_of(p.node.inputs.begin() + 1, p.node.inputs.end(), [&](ValueId v) {

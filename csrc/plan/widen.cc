@@ -134,8 +134,15 @@ class Widener {
 
 void infer_types_and_fold(LevelBuilder& b) {
   Widener widener(b);
-  b.nodes.reserve(b.graph.nodes().size());
-  for (Node& n : b.graph.nodes()) widener.add(std::move(n));
+  std::vector<Node>& nodes = b.graph.nodes();
+  b.nodes.reserve(nodes.size());
+  size_t i = 0;
+  for (OwnNode& own : b.graph.own_nodes) {
+    for (; i < own.first; ++i) widener.add(std::move(nodes[i]));
+    add_own_node(b, std::move(own));
+    i = own.first + own.count;
+  }
+  for (; i < nodes.size(); ++i) widener.add(std::move(nodes[i]));
 }
 
 }  // namespace asc

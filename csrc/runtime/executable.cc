@@ -58,7 +58,7 @@ Executable::Executable(std::shared_ptr<const Plan> plan, const ExecutableOptions
       nodes_(plan_->node_count),
       device_(create_device(options.device, options.settings)),
       streams_(std::make_unique<Streams>(*device_)),
-      pool_(std::make_unique<Pool>(*device_, streams_->first())),
+      pool_(std::make_unique<Pool>(*device_, *streams_)),
       arena_(std::make_unique<Arena>(*device_, streams_->first())),
       host_(cpu_kernels()),
       tilings_(shared_tilings(options.device), options.tiling_cache_bytes) {

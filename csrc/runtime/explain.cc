@@ -18,8 +18,7 @@ const char* describe(Mode mode, bool is_static) {
     default:
       return is_static ? "auto: all shapes are static, so the schedule is loaded once and submitted (sink mode)"
                        : "auto: a signature runs in host mode when first seen and is sunk when it comes back, or at "
-                         "once where "
-                         "most came back";
+                         "once where that is worth the risk";
   }
 }
 
@@ -44,10 +43,17 @@ std::string where(const PlanNode& node, const Level& level, size_t s, size_t n) 
   return text;
 }
 
-// The stream of a node's task; empty where there is one stream, or no task.
-std::string stream_of(const Level& level, size_t s, uint32_t number) {
+// The stream of a node's task in the schedule kept last, or else node by node; empty where there is one stream, or no
+// task.
+std::string stream_of(const Level& level, size_t s, uint32_t n) {
   const std::shared_ptr<const BoundSchedule> kept = level.last_schedule(s);
-  if (!kept || kept->schedule().streams.order.is_single()) return "";
+  const uint32_t number = level.plan().segments[s].nodes[n].number;
+  if (!kept) {
+    const HostSegment* host = level.host_segment(s);
+    const int stream = host ? host->streams().stream_of(n) : -1;
+    return stream < 0 ? "" : ", on stream " + std::to_string(stream);
+  }
+  if (kept->schedule().streams.order.is_single()) return "";
   const Schedule& schedule = kept->schedule();
   for (size_t i = 0; i < schedule.tasks.size(); ++i)
     if (schedule.tasks[i].node == number) return ", on stream " + std::to_string(schedule.streams.order.stream_of[i]);
@@ -68,7 +74,8 @@ void explain_level(const Level& level, const std::string& indent, std::string& o
   for (size_t s = 0; s < plan.segments.size(); ++s) {
     const Segment& segment = plan.segments[s];
     if (const HostSegment* host = level.host_segment(s))
-      out += indent + "segment " + std::to_string(s) + ", node by node: " + where(*host, level.options()) + "\n";
+      out += indent + "segment " + std::to_string(s) + ", node by node: " + where(*host, level.options()) + "; " +
+             host->streams().text() + "\n";
     if (const std::shared_ptr<const BoundSchedule> kept = level.last_schedule(s)) {
       const std::string race = kept->race_text();
       out += indent + "segment " + std::to_string(s) + ", as kept last: " + kept->schedule().streams.text +
@@ -76,7 +83,7 @@ void explain_level(const Level& level, const std::string& indent, std::string& o
     }
     for (size_t n = 0; n < segment.nodes.size(); ++n)
       out += indent + segment.nodes[n].node.op + " '" + segment.nodes[n].node.name +
-             "': " + where(segment.nodes[n], level, s, n) + stream_of(level, s, segment.nodes[n].number) + "\n";
+             "': " + where(segment.nodes[n], level, s, n) + stream_of(level, s, static_cast<uint32_t>(n)) + "\n";
     for (size_t b = 0; b < segment.bodies.size(); ++b) {
       out += indent + "  body '" + segment.bodies[b]->name + "':\n";
       explain_level(level.body(s, b), indent + "    ", out);

@@ -9,13 +9,13 @@ namespace {
 
 constexpr double kMemory = 0.98;     // what a success or failure counts for one observation later
 constexpr double kRecent = 0.9;      // the same, for the confidence in the whole
-constexpr double kLeastRate = 1e-3;  // numbers below, to the eighth power, would be slow to calculate with
+constexpr double kLeastRate = 1e-3;  // one that fails for long may come back
 constexpr size_t kRemembered = 1024;
 
-// Weights are success rates to the eighth power: many poor predictors do not outvote a good one.
+// Weights are success rates to the fourth power: many poor predictors do not outvote a good one.
 double weight_of(double rate) {
-  const double square = rate * rate, fourth = square * square;
-  return fourth * fourth;
+  const double square = rate * rate;
+  return square * square;
 }
 
 }  // namespace

@@ -1,7 +1,9 @@
 #include "runtime/foresight.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
+#include <thread>
 
 #include "profile/clock.h"
 
@@ -11,6 +13,10 @@ namespace {
 constexpr double kSmoothing = 0.8;  // of the averages of pauses and costs
 constexpr double kForgetting =
     0.99;  // of a cost that forbids resolving, so that one slow case does not end it for good
+
+// Between two looks for work, in shares of a pause, and bounds; looks before the thread has to be woken again.
+constexpr double kLooksPerPause = 8, kLeastLookNs = 5e4, kMostLookNs = 5e5;
+constexpr int kLooks = 40;
 
 double ns_between(uint64_t from_ticks, uint64_t to_ticks) {
   return static_cast<double>(to_ticks - from_ticks) * ns_per_tick();
@@ -99,8 +105,14 @@ void Foresight::ask_for(const Forecast::Signature& foreseen) {
 void Foresight::serve() {
   // Else waking this thread at the end of a run would put off the caller until something is resolved.
   Thread::yield_to_others();
+  const auto has_work = [this] { return is_stopping_ || asked_ != served_; };
+  double pause_ns = 0;
   for (;;) {
-    work_.wait([this] { return is_stopping_ || asked_ != served_; });
+    // Waking a thread takes the caller a system call, and its CPU where that is what the thread is given to run on.
+    const double look_ns = std::clamp(pause_ns / kLooksPerPause, kLeastLookNs, kMostLookNs);
+    for (int look = 0; look < kLooks && !has_work(); ++look)
+      std::this_thread::sleep_for(std::chrono::nanoseconds(static_cast<int64_t>(look_ns)));
+    work_.wait(has_work);
     if (is_stopping_) return;
     uint64_t asked = 0, symbol = 0;
     std::vector<Shape> shapes;
@@ -110,6 +122,7 @@ void Foresight::serve() {
       symbol = asked_symbol_;
       shapes.swap(asked_shapes_);
       asked_symbol_ = 0;
+      pause_ns = pause_ns_;
     }
     if (symbol) resolve_one(symbol, shapes);
     served_ = asked;

@@ -39,7 +39,7 @@ Level::Level(std::shared_ptr<const Plan> plan, ResolveContext& context, Device& 
     const Segment& segment = plan_->segments[s];
     SegmentState state;
     if (segment.kind == SegmentKind::kTasks) {
-      state.host = std::make_unique<HostSegment>(resolver_, s, pool);
+      state.host = std::make_unique<HostSegment>(resolver_, s, pool, options_.streams);
       state.schedules = std::make_unique<KeyedCache<BoundSchedule>>(options.schedule_cache_bytes);
       state.choice = std::make_unique<SinkChoice>();
       state.extents.resize(extent_count(segment));
@@ -187,13 +187,20 @@ void Level::run_node_by_node(size_t s, RunContext& run) {
   const uint64_t start = now_ticks();
   HostSegment& host = *segments_[s].host;
   const PipelineShape shape = pipeline_shape(host, run);
+  const uint64_t blocked = streams_.blocked_ticks();
+  streams_.ensure(host.streams().streams());
   if (shape == PipelineShape::kSerial)
     run_serial(host, *this, run, segments_[s].extents.data());
   else
     pipeline_.run(host, shape, *this, run, segments_[s].extents.data());
   const uint64_t host_ns = ns_since(start);
+  const double blocked_ns = static_cast<double>(streams_.blocked_ticks() - blocked) * ns_per_tick();
+  if (host.streams().may_serve(run)) host.choose_streams((static_cast<double>(host_ns) - blocked_ns) / host.size());
   key_ = key;
-  if (is_due_after(segments_[s], host_ns, *run.counters)) keep_schedule(s, run);
+  if (is_due_after(segments_[s], host_ns, *run.counters))
+    keep_schedule(s, run);
+  else if (learns_price(segments_[s]))
+    keep_schedule(s, run)->is_first_sighting = true;
 }
 
 PipelineShape Level::pipeline_shape(const HostSegment& segment, const RunContext& run) const {
@@ -204,6 +211,10 @@ PipelineShape Level::pipeline_shape(const HostSegment& segment, const RunContext
 
 bool Level::is_due_before(SegmentState& state) {
   return options_.mode == Mode::kAuto && state.schedules->limit_bytes() && state.choice->is_due_before(key_);
+}
+
+bool Level::learns_price(SegmentState& state) {
+  return options_.mode == Mode::kAuto && state.schedules->limit_bytes() && state.choice->learns_price(key_);
 }
 
 bool Level::is_due_after(SegmentState& state, uint64_t host_ns, RunCounters& counters) {
@@ -224,10 +235,9 @@ std::shared_ptr<const Schedule> Level::make_schedule(size_t s, RunContext& run, 
   const uint64_t start = now_ticks();
   std::shared_ptr<const Schedule> schedule;
   try {
-    if (resolver_.context().use_memo)  // else building it would do so again
-      for (size_t n = 0; n < plan_->segments[s].nodes.size(); ++n) resolver_.resolve(s, n, run.recorder, run.run);
+    for (size_t n = 0; n < plan_->segments[s].nodes.size(); ++n) resolver_.resolve(s, n, run.recorder, run.run);
     resolve_ns = ns_since(start);
-    schedule = build_schedule(resolver_, s, options_.streams, run.recorder, run.run);
+    schedule = build_schedule(resolver_, s, options_.streams, segments_[s].memory);
   } catch (...) {
     segments_[s].host->doubt_places();
     throw;
@@ -359,6 +369,7 @@ std::string Level::find_race() const {
   std::string found;
   for (const SegmentState& s : segments_) {
     if (const auto kept = s.last.lock(); kept && found.empty()) found = asc::find_race(kept->schedule());
+    if (s.host && found.empty()) found = s.host->find_race();
     for (const auto& body : s.bodies)
       if (found.empty()) found = body->find_race();
   }

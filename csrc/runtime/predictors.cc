@@ -59,7 +59,11 @@ uint64_t MarkovPredictor::next() {
   const Followers* const followers = context_ ? table_.find(context_) : nullptr;
   if (!followers) return 0;
   const auto& counts = followers->counts;
-  return followers->symbols[static_cast<size_t>(std::max_element(counts.begin(), counts.end()) - counts.begin())];
+  const auto most = std::max_element(counts.begin(), counts.end());
+  uint32_t all = 0;
+  for (uint32_t count : counts) all += count;
+  if (*most < 2 || 2 * *most <= all) return 0;
+  return followers->symbols[static_cast<size_t>(most - counts.begin())];
 }
 
 }  // namespace asc

@@ -58,7 +58,7 @@ class FrequentPredictor final : public Predictor {
   uint64_t count_ = 0, best_ = 0;
 };
 
-// What followed most often on the last `order` symbols follows again.
+// What followed on the last `order` symbols more than once, and more often than all else, follows again.
 class MarkovPredictor final : public Predictor {
  public:
   explicit MarkovPredictor(size_t order) : order_(order) {}

@@ -17,12 +17,11 @@ bool SinkChoice::is_due_before(const Key& key) {
     seen->made = 1;
     return true;
   }
-  // Laplace's rule: nothing is known at first, and one signature proves little.
-  const double chance = (returned_ + 0.5) / (sighted_ + 2);
+  // Laplace's rule, with the hope that shapes come back: what it costs to be wrong is bounded.
+  const double chance = (returned_ + 2) / (sighted_ + 3);
   const double price = static_cast<double>(make_ns_), gain = resolve_gain_ns();
   if (!price_ns_ || chance * gain < (1 - chance) * price) return false;
-  if (vain_ns_ + price > price + gain + kMostInVain * total_ns_) return false;
-  vain_ns_ += price;
+  if (vain_ns_ + price > kMostInVain * total_ns_) return false;
   note_new(key)->made = 1;
   return true;
 }
@@ -43,14 +42,27 @@ bool SinkChoice::is_due_after(const Key& key, uint64_t host_ns) {
   return true;
 }
 
+bool SinkChoice::learns_price(const Key& key) {
+  if (price_ns_ || sighted_ != 1) return false;
+  if (const std::shared_ptr<Sighting> seen = sightings_.find(key)) seen->made = 1;
+  is_learning_ = true;
+  return true;
+}
+
 double SinkChoice::resolve_gain_ns() const {
   return resolve_ns_ ? static_cast<double>(resolve_ns_) : kUsualResolve * static_cast<double>(make_ns_);
 }
 
 void SinkChoice::note_price(uint64_t resolve_ns, uint64_t make_ns) {
+  if (is_learning_ && price_ns_) {  // that of the first was of a process that is cold
+    price_ns_ = make_ns_ = 0;
+    is_learning_ = false;
+  }
   average(price_ns_, resolve_ns + make_ns);
   average(make_ns_, make_ns);
-  if (was_first_) average(resolve_ns_, resolve_ns);
+  if (is_learning_ || !was_first_) return;  // else it had been resolved just before
+  average(resolve_ns_, resolve_ns);
+  vain_ns_ += static_cast<double>(make_ns_);
 }
 
 void SinkChoice::note_return() {

@@ -8,17 +8,20 @@
 
 namespace asc {
 
-// Signatures are met for the first time node by node, and kept when they come back. Where they mostly come back, a new
-// one is kept at once: if it comes back with a chance p, that costs making a schedule of what is resolved with 1 - p,
-// and saves resolving it a second time with p; and what that cost in vain stays below a fiftieth of all time spent node
-// by node, and one price. A signature whose schedule was dropped for lack of room has to earn its price anew, four
-// times as much each time, so that a working set beyond the cache costs little more than running node by node.
+// Signatures are met for the first time node by node, and kept when they come back; the first of all after its run
+// already, which tells the price. Where they may well come back, a new one is kept at once: if it comes back with a
+// chance p, that costs making a schedule of what is resolved with 1 - p, and saves resolving it a second time with p;
+// and what that cost in vain stays below a fiftieth of all time spent node by node. A signature whose schedule was
+// dropped for lack of room has to earn its price anew, four times as much each time, so that a working set beyond the
+// cache costs little more than running node by node.
 class SinkChoice {
  public:
   // Before a run of a signature that has no schedule: whether to make it first.
   bool is_due_before(const Key& key);
   // After a run node by node that took so long: whether to make the schedule now.
   bool is_due_after(const Key& key, uint64_t host_ns);
+  // After the first run of all: whether to make the schedule of its signature, to learn the price; true once.
+  bool learns_price(const Key& key);
   // What making the schedule took of the signature that was asked about last: resolving, and the rest.
   void note_price(uint64_t resolve_ns, uint64_t make_ns);
   // A signature whose schedule was made at its first sighting has come back.
@@ -41,7 +44,7 @@ class SinkChoice {
   static constexpr double kWindow = 32;                      // of them, that the chance of coming back is taken from
   static constexpr uint8_t kMaxMade = 16;
   static constexpr double kMostInVain = 0.02;  // of the time spent node by node
-  static constexpr double kUsualResolve = 2;   // times what making takes, where nothing is known
+  static constexpr double kUsualResolve = 3;   // times what making takes, where nothing is known
 
   KeyedCache<Sighting> sightings_{kSightingBytes};
   double sighted_ = 0, returned_ = 0;
@@ -51,6 +54,7 @@ class SinkChoice {
   double vain_ns_ = 0;       // spent on new signatures that have not come back
   double total_ns_ = 0;      // of all runs node by node
   bool was_first_ = false;
+  bool is_learning_ = false;  // whether the price is that of the first signature, if any
 };
 
 }  // namespace asc

@@ -81,7 +81,7 @@ class Solver {
 
   MemorySolution solve() {
     solution_.lower_bound = max_live_bytes(problem_);
-    const int64_t goal = std::max(limits_.capacity, solution_.lower_bound);
+    const int64_t goal = std::max({limits_.capacity, limits_.small, solution_.lower_bound});
     solution_.offsets = plan_greedily(problem_, goal, limits_.should_stop);
     solution_.height = height_of(problem_, solution_.offsets);
     limits_.on_better(solution_.height, solution_.lower_bound);
@@ -92,7 +92,7 @@ class Solver {
  private:
   // Met, or proved out of reach.
   bool is_done() const {
-    if (solution_.is_optimal()) return true;
+    if (solution_.is_optimal() || solution_.height <= limits_.small) return true;
     return limits_.capacity >= 0 && (solution_.height <= limits_.capacity || solution_.lower_bound > limits_.capacity);
   }
   bool is_over() {

@@ -10,6 +10,7 @@ namespace asc {
 
 struct MemoryLimits {
   int64_t capacity = -1;  // a plan of at most this height ends the search; negative: go for the lowest plan
+  int64_t small = 0;      // a plan of at most this height ends the search, if there is one
   uint64_t steps = 0;     // of the search; 0: greedy only
   // Asked now and then; true ends the search with the best plan so far. It may throw: the exception passes through.
   std::function<bool()> should_stop = [] { return false; };

@@ -29,7 +29,7 @@ Block Pool::allocate(size_t bytes) {
     } catch (const OutOfMemoryError&) {
       ++retries_;
       for (Holder* holder : holders_) holder->settle();
-      stream_.synchronize();
+      for (uint32_t s = 0; s < streams_.count(); ++s) streams_[s].synchronize();
       for (Holder* holder : holders_) holder->give_up();
       trim();
       block.data = device_.allocate(block.bytes);

@@ -1,6 +1,9 @@
 // Caching allocator for host mode and for values that outlive a segment: size classes over device memory. A block that
-// is released may be handed out at once: all tasks of an executable run in order on one stream, so whoever gets it next
-// writes to it after its former readers. Guarded by the executable's lock.
+// is released may be handed out at once: its readers are ordered before whoever gets it next. Between segments and
+// between runs everything is, since a segment begins and ends on the first stream, and waits there for the others.
+// While a segment is launched, blocks are released only by slots that it has not used yet (Placements), hence by runs
+// before; which slots of a segment share a block is up to the events between its streams. Guarded by the executable's
+// lock.
 #pragma once
 
 #include <algorithm>
@@ -10,6 +13,7 @@
 #include <vector>
 
 #include "device/device.h"
+#include "device/streams.h"
 
 namespace asc {
 
@@ -31,12 +35,12 @@ class Pool {
     virtual void give_up() {}
   };
 
-  Pool(Device& device, Stream& stream) : device_(device), stream_(stream) {}
+  Pool(Device& device, const Streams& streams) : device_(device), streams_(streams) {}
   ~Pool() { trim(); }
   Pool(const Pool&) = delete;
   Pool& operator=(const Pool&) = delete;
 
-  // At least `bytes`. On exhaustion: waits for the stream, asks holders to give up what they can, trims, tries again,
+  // At least `bytes`. On exhaustion: waits for the streams, asks holders to give up what they can, trims, tries again,
   // then throws OutOfMemoryError.
   Block allocate(size_t bytes);
   void release(Block block);
@@ -59,7 +63,7 @@ class Pool {
   static size_t class_bytes(int index);
 
   Device& device_;
-  Stream& stream_;
+  const Streams& streams_;
   std::array<std::vector<void*>, kClasses> free_;
   std::vector<Holder*> holders_;
   size_t cached_bytes_ = 0, used_bytes_ = 0, asked_bytes_ = 0, used_blocks_ = 0;

@@ -1,9 +1,8 @@
 #include "schedule/schedule.h"
 
 #include <algorithm>
-#include <cstring>
+#include <numeric>
 
-#include "schedule/memory_solver.h"
 #include "schedule/slot_uses.h"
 #include "schedule/task_cost.h"
 
@@ -12,19 +11,20 @@ namespace {
 
 constexpr uint32_t kNoBuffer = ~uint32_t{0};
 // Search for a lower arena than the greedy ones: some tens of milliseconds at most, where none of them is optimal.
+constexpr int64_t kSmallArena = 32 << 10;  // bytes; one that stays in the nearest cache is not worth a search
 constexpr uint64_t kMostArenaSteps = 20'000, kArenaWork = 2'000'000;
 
 class Builder {
  public:
-  Builder(Resolver& resolver, size_t s, const StreamSettings& streams)
+  Builder(Resolver& resolver, size_t s, const StreamSettings& streams, MemoryMemo& memory)
       : resolver_(resolver),
         streams_(streams),
+        memory_(memory),
         index_(s),
         segment_(resolver.plan().segments[s]),
         schedule_(std::make_shared<Schedule>()) {}
 
-  std::shared_ptr<const Schedule> build(Recorder* recorder, uint32_t run) {
-    for (size_t n = 0; n < segment_.nodes.size(); ++n) resolver_.resolve(index_, n, recorder, run);
+  std::shared_ptr<const Schedule> build() {
     schedule_->table.assign(segment_.slots.size(), nullptr);
     fill_fixed_slots();
     add_tasks();
@@ -109,8 +109,9 @@ class Builder {
     }
     problem.conflicts = uses.find_conflicts(problem);
     MemoryLimits limits;
+    limits.small = kSmallArena;
     limits.steps = std::min<uint64_t>(kMostArenaSteps, kArenaWork / (problem.buffers.size() + 1));
-    const MemorySolution solution = solve_memory(problem, limits);
+    const MemorySolution solution = memory_.solve(problem, limits);
     schedule_->arena_bytes = static_cast<size_t>(solution.height);
     schedule_->arena_bound = static_cast<size_t>(solution.lower_bound);
     for (const auto& [slot, buffer] : placed)
@@ -120,15 +121,19 @@ class Builder {
 
   // Slots with memory in the arena, in the order of the nodes that write them.
   std::vector<uint32_t> slots_by_node() const {
-    std::vector<uint32_t> slots;
-    for (uint32_t i = 0; i < segment_.slots.size(); ++i) {
-      const Slot& slot = segment_.slots[i];
-      const bool has_workspace = slot.kind == SlotKind::kWorkspace &&
-                                 resolver_.tiling(index_, static_cast<size_t>(slot.node))->workspace_bytes;
-      if (slot.kind == SlotKind::kInternal || has_workspace) slots.push_back(i);
-    }
-    std::stable_sort(slots.begin(), slots.end(),
-                     [&](uint32_t a, uint32_t b) { return segment_.slots[a].node < segment_.slots[b].node; });
+    std::vector<uint32_t> slots, begins(segment_.nodes.size() + 1, 0);
+    const auto for_each = [&](const auto& call) {
+      for (uint32_t i = 0; i < segment_.slots.size(); ++i) {
+        const Slot& slot = segment_.slots[i];
+        const bool has_workspace = slot.kind == SlotKind::kWorkspace &&
+                                   resolver_.tiling(index_, static_cast<size_t>(slot.node))->workspace_bytes;
+        if (slot.kind == SlotKind::kInternal || has_workspace) call(i, static_cast<size_t>(slot.node));
+      }
+    };
+    for_each([&](uint32_t, size_t node) { ++begins[node + 1]; });
+    std::partial_sum(begins.begin(), begins.end(), begins.begin());
+    slots.resize(begins.back());
+    for_each([&](uint32_t i, size_t node) { slots[begins[node]++] = i; });
     return slots;
   }
 
@@ -171,6 +176,7 @@ class Builder {
 
   Resolver& resolver_;
   const StreamSettings& streams_;
+  MemoryMemo& memory_;
   size_t index_;
   const Segment& segment_;
   std::shared_ptr<Schedule> schedule_;
@@ -179,8 +185,8 @@ class Builder {
 }  // namespace
 
 std::shared_ptr<const Schedule> build_schedule(Resolver& resolver, size_t s, const StreamSettings& streams,
-                                               Recorder* recorder, uint32_t run) {
-  return Builder(resolver, s, streams).build(recorder, run);
+                                               MemoryMemo& memory) {
+  return Builder(resolver, s, streams, memory).build();
 }
 
 void make_signature(const Resolver& resolver, size_t s, Key& key) {

@@ -5,6 +5,7 @@
 #include <memory>
 #include <vector>
 
+#include "schedule/memory_memo.h"
 #include "schedule/resolver.h"
 #include "schedule/stream_planner.h"
 
@@ -47,9 +48,10 @@ struct StreamSettings {
   double task_ns = 0;  // what every task takes; 0: estimated
 };
 
-// Resolves all of segment `s` with the resolver's present inputs. Throws what infer_shape and tiling throw.
+// The schedule of segment `s`, all of whose nodes the resolver has resolved for its present inputs. `memory`: of the
+// segment's schedules before.
 std::shared_ptr<const Schedule> build_schedule(Resolver& resolver, size_t s, const StreamSettings& streams,
-                                               Recorder* recorder, uint32_t run);
+                                               MemoryMemo& memory);
 
 // What the schedule of segment `s` depends on: shapes of its inputs, and the contents of those read on the host.
 void make_signature(const Resolver& resolver, size_t s, Key& key);

@@ -20,6 +20,8 @@ class SlotUses {
   void add(uint32_t buffer, uint32_t slot, uint32_t node);
   // Whether every task that touches the buffer has ended when that of `node` begins, itself excepted.
   bool all_before(uint32_t buffer, uint32_t node) const;
+  // Whether every task that touches buffer `a` has ended when the first of buffer `b` begins, itself excepted.
+  bool is_before(uint32_t a, uint32_t b) const { return order_.is_single() || is_over(uses_[a], uses_[b].first); }
   // Pairs that may not share memory although their lifetimes, in the order of the list, do not meet.
   std::vector<std::pair<uint32_t, uint32_t>> find_conflicts(const MemoryProblem& problem) const;
 

@@ -73,7 +73,8 @@ class Assigner {
     double own = free_[s], other = is_used_[s] ? 0 : costs_.hand_over_ns + costs_.wake_ns;
     for (uint32_t before : tasks_[task].after)
       if (result_.stream_of[before] != s) other = std::max(other, end_[before] + costs_.hand_over_ns);
-    return other > own ? after_wait(other, own) : own;
+    const double begin = other > own ? after_wait(other, own) : own;
+    return std::max(begin, costs_.pace_ns * (task + 1));
   }
   bool joins_streams(uint32_t task) const {
     const std::vector<uint32_t>& after = tasks_[task].after;
@@ -200,8 +201,11 @@ StreamOrder order_streams(const Tasks& tasks, const std::vector<uint32_t>& strea
 }
 
 StreamChoice choose_streams(const Tasks& given, const StreamLimits& limits) {
-  double one_ns = 0;
-  for (const StreamTask& t : given) one_ns += t.ns;
+  double one_ns = 0, launched_ns = 0;
+  for (const StreamTask& t : given) {
+    launched_ns += limits.costs.pace_ns;
+    one_ns = std::max(one_ns, launched_ns) + t.ns;
+  }
   if (limits.most < 2) return one_stream(one_ns, limits.why_one);
   if (given.size() < 2) return one_stream(one_ns, "no two tasks");
   if (given.size() > kMaxStreamTasks)
@@ -210,7 +214,7 @@ StreamChoice choose_streams(const Tasks& given, const StreamLimits& limits) {
   Tasks tasks = with_alone_as_dependencies(given);
   StreamCosts costs = limits.costs;
   if (limits.is_forced) {
-    costs = {0, 0, 0};
+    costs = {0, 0, 0, 0};
     for (StreamTask& t : tasks) t.ns = std::max(t.ns, 1.0);
   }
   Assignment best;

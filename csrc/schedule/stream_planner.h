@@ -20,6 +20,7 @@ struct StreamCosts {
   double hand_over_ns = 1000;  // from a task's end to the start of one that waits for it on another stream
   double spin_ns = 0;          // an executor that has waited for so long has parked
   double wake_ns = 0;          // and takes so much longer then
+  double pace_ns = 0;          // the host launches a task every so often; 0: all at once
 };
 
 struct StreamLimits {

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "schedule/memory_greedy.h"
+#include "schedule/memory_memo.h"
 #include "schedule/memory_search.h"
 #include "schedule/memory_solver.h"
 #include "schedule/memory_validator.h"
@@ -102,4 +103,60 @@ TEST_CASE("a malformed problem is refused") {
   problem.buffers = {{0, 1, 8}};
   problem.alignment = 0;
   CHECK_THROWS_AS(asc::solve_memory(problem, {}), asc::PlanError);
+}
+
+TEST_CASE("plans that follow the one before are valid and optimal") {
+  asc::MemoryMemo memo;
+  MemoryLimits limits;
+  limits.steps = 500;
+  for (uint32_t seed = 1; seed <= 40; ++seed) {
+    MemoryProblem problem = random_problem(seed, 40);
+    problem.alignment = 64;
+    for (int round = 0; round < 6; ++round) {
+      const uint64_t before = memo.followed();
+      const MemorySolution solution = memo.solve(problem, limits);
+      CAPTURE(seed);
+      CAPTURE(round);
+      CHECK(asc::find_fault(problem, solution) == "");
+      CHECK(solution.lower_bound >= asc::max_live_bytes(problem));
+      CHECK(solution.lower_bound <= solution.height);
+      if (memo.followed() > before) CHECK(solution.is_optimal());
+      for (asc::MemoryBuffer& b : problem.buffers) b.bytes += (seed + static_cast<uint32_t>(round)) % 3 * 64;
+    }
+  }
+  CHECK(memo.followed() > 0);
+}
+
+TEST_CASE("a plan follows the one before where only sizes changed, and shrinks with them") {
+  asc::MemoryMemo memo;
+  MemoryProblem problem;
+  problem.buffers = {{0, 2, 64}, {1, 3, 128}, {2, 4, 64}, {0, 4, 0}};
+  problem.alignment = 64;
+  CHECK(memo.solve(problem, {}).height == 192);
+  problem.buffers[1].bytes = 1000;
+  CHECK(memo.solve(problem, {}).height == 64 + 1024);
+  problem.buffers[1].bytes = 0;
+  CHECK(memo.solve(problem, {}).height == 64);
+  CHECK(memo.followed() == 2);
+  problem.buffers[3].upper = 5;
+  CHECK(memo.solve(problem, {}).height == 64);
+  CHECK(memo.followed() == 2);
+}
+
+TEST_CASE("a plan with conflicts, over very long times, or of nothing is made anew") {
+  asc::MemoryMemo memo;
+  for (int round = 0; round < 2; ++round) {
+    MemoryProblem problem;
+    CHECK(memo.solve(problem, {}).height == 0);
+    problem.buffers = {{0, 1, 64 + round}, {1, 2, 64}};
+    problem.conflicts = {{0, 1}};
+    const MemorySolution solution = memo.solve(problem, {});
+    CHECK(asc::find_fault(problem, solution) == "");
+  }
+  for (int round = 0; round < 2; ++round) {
+    MemoryProblem problem;
+    problem.buffers = {{INT64_MIN, INT64_MAX, 64 + round}, {0, 1, 64}};
+    CHECK(memo.solve(problem, {}).height == 128 + round);
+  }
+  CHECK(memo.followed() == 0);
 }

@@ -42,7 +42,7 @@ Graph body() {
 Graph sample() {
   Graph g;
   g.name = "sample";
-  g.is_rewritten = true;
+  g.is_rewritten = g.is_channels_last = true;
   asc::Value x;
   x.name = "x";
   x.type = {DType::kFloat32, true, {{3, ""}, {-1, "n"}, {-1, ""}}};
@@ -64,6 +64,8 @@ Graph sample() {
   n.attributes.set("t", floats({4}));
   n.attributes.set("g", std::make_shared<Graph>(body()));
   g.add_node(n);
+  g.own_nodes.push_back({0, 1, n});
+  g.own_nodes[0].node.name = "own";
   g.add_output(y);
   return g;
 }
@@ -90,6 +92,7 @@ TEST_CASE("a graph survives being bytes") {
   const Graph r = stored.read(stored.structure);
   CHECK(r.name == "sample");
   CHECK(r.is_rewritten);
+  CHECK(r.is_channels_last);
   REQUIRE(r.value_count() == g.value_count());
   CHECK(r.value(0).type.text() == "float32[3, n, ?]");
   CHECK(r.value(1).constant->same_value(*g.value(1).constant));
@@ -102,6 +105,10 @@ TEST_CASE("a graph survives being bytes") {
   CHECK(n.inputs == std::vector<ValueId>{0, kNoValue, 1});
   CHECK(n.attributes.text() == g.nodes()[0].attributes.text());
   CHECK(n.attributes.get_string("s", "").size() == 9);
+  REQUIRE(r.own_nodes.size() == 1);
+  CHECK((r.own_nodes[0].first == 0 && r.own_nodes[0].count == 1));
+  CHECK(r.own_nodes[0].node.name == "own");
+  CHECK(r.own_nodes[0].node.attributes.text() == n.attributes.text());
   const Graph& inner = *n.attributes.get_graph("g");
   CHECK(!inner.is_rewritten);
   CHECK(inner.value(1).constant.get() == r.value(1).constant.get());  // equal contents are stored once

@@ -169,6 +169,15 @@ TEST_CASE("short branches, chains, and a limit of one stay on one stream and say
   CHECK(asc::choose_streams(Tasks(asc::kMaxStreamTasks + 1), limits(4, true)).order.is_single());
 }
 
+TEST_CASE("a host that launches more slowly than tasks run keeps them on one stream") {
+  StreamLimits paced = limits(4);
+  paced.costs.pace_ns = 150'000;
+  const StreamChoice one = asc::choose_streams(two_branches(10, 100'000), paced);
+  CHECK((one.order.is_single() && one.one_ns == doctest::Approx(22 * 150'000 + 100'000)));
+  paced.costs.pace_ns = 10'000;
+  CHECK(asc::choose_streams(two_branches(10, 100'000), paced).order.streams == 2);
+}
+
 TEST_CASE("the same tasks give the same choice") {
   std::minstd_rand random(5);
   const Tasks tasks = random_tasks(random, 200, 2);

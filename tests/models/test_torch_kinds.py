@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -11,21 +11,8 @@ torch = pytest.importorskip("torch")
 
 from ascendsched import torch as back_end  # noqa: E402
 
-pytestmark = pytest.mark.filterwarnings("ignore")
+pytestmark = [pytest.mark.filterwarnings("ignore"), pytest.mark.usefixtures("fresh_torch")]
 nn, functional = torch.nn, torch.nn.functional
-
-
-@pytest.fixture(autouse=True)
-def _fresh() -> Iterator[None]:
-    torch._dynamo.reset()
-    torch._dynamo.utils.counters.clear()
-    back_end.reset()
-    torch.manual_seed(0)
-    was_fast = torch.backends.mha.get_fastpath_enabled()
-    torch.backends.mha.set_fastpath_enabled(False)  # one operator of torch's for a whole layer
-    with torch.no_grad():
-        yield
-    torch.backends.mha.set_fastpath_enabled(was_fast)
 
 
 class _Depthwise(nn.Module):  # type: ignore[misc, name-defined]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -12,19 +11,9 @@ transformers = pytest.importorskip("transformers", reason="the models are its ow
 
 from ascendsched import torch as back_end  # noqa: E402
 
-pytestmark = pytest.mark.filterwarnings("ignore")
+pytestmark = [pytest.mark.filterwarnings("ignore"), pytest.mark.usefixtures("fresh_torch")]
 
 VOCABULARY, CAPACITY, STEPS = 128, 80, 64
-
-
-@pytest.fixture(autouse=True)
-def _fresh() -> Iterator[None]:
-    torch._dynamo.reset()
-    torch._dynamo.utils.counters.clear()
-    back_end.reset()
-    torch.manual_seed(0)
-    with torch.no_grad():
-        yield
 
 
 def _llama() -> Any:

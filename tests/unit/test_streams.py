@@ -110,7 +110,7 @@ def test_no_schedule_of_a_random_graph_has_a_race(seed):
 
 @pytest.mark.parametrize("mode", ["sink", "host"])
 def test_branches_overlap_on_a_device_whose_kernels_need_no_cpu(mode):
-    exe = compiled(branches(2, 6), None, mode, device="timed:us=500", threads=1)
+    exe = compiled(branches(2, 6), None, mode, device="timed:us=3000", threads=1)
     feeds = {"x": np.ones((2, 32), np.float32)}
     for _ in range(3):  # host mode keeps a schedule once its shapes came back often enough
         exe.run(feeds)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from importlib.metadata import entry_points
 from typing import Any
 
@@ -13,16 +13,7 @@ torch = pytest.importorskip("torch")
 import ascendsched as asc  # noqa: E402
 from ascendsched import torch as back_end  # noqa: E402
 
-pytestmark = pytest.mark.filterwarnings("ignore")
-
-
-@pytest.fixture(autouse=True)
-def _fresh() -> Iterator[None]:
-    torch._dynamo.reset()
-    back_end.reset()
-    torch.manual_seed(0)
-    with torch.no_grad():
-        yield
+pytestmark = [pytest.mark.filterwarnings("ignore"), pytest.mark.usefixtures("fresh_torch")]
 
 
 def compiled(function: Any, **settings: Any) -> Any:
@@ -118,6 +109,18 @@ def test_sizes_that_vary_are_compiled_once() -> None:
         x, y = torch.randn(2 * n, 4), torch.randn(3, 4)
         same(run(x, y), function(x, y))
     assert back_end.stats()["graphs"] == 1
+
+
+def test_sizes_are_added_and_scaled() -> None:
+    def function(x: Any, y: Any, z: Any) -> Any:
+        length = x.shape[0] + y.shape[0] + z.shape[0]
+        return torch.cat([x, y, z]) * length, torch.ones(length, 2) * (length / x.shape[0]), length // 2
+
+    run = compiled(function, dynamic=True)
+    for n in (3, 5, 8):
+        x, y, z = torch.randn(n, 2), torch.randn(n + 1, 2), torch.randn(2 * n, 2)
+        same(run(x, y, z), function(x, y, z))
+    assert back_end.stats()["fallbacks"] == {}
 
 
 def test_whole_numbers_are_arguments() -> None:
@@ -234,7 +237,6 @@ def test_model_gives_what_torch_gives(make: Callable[[], Any], shape: tuple[int,
     model = make()
     x = torch.randn(*shape)
     run = compiled(model)
-    torch.backends.mha.set_fastpath_enabled(False)  # one operator of torch's for a whole layer
     for _ in range(3):
         torch.testing.assert_close(run(x), model(x), rtol=1e-4, atol=1e-5)
     assert back_end.stats()["fallbacks"] == {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -194,6 +195,85 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
             F.interpolate(x[0], scale_factor=2, mode="linear"),
         ),
         (IMAGE,),
+    ),
+    "exact division": (
+        lambda a, i: (a // 0.1, a // -0.3, a // a.flip(0), torch.ones(3) // 0.1, i << 2, i >> 1),
+        (A.mul(10).round(), WHOLE),
+    ),
+    "infinities": (
+        lambda a: (
+            *(
+                a.sign(),
+                a.sgn(),
+                a**-0.5,
+                a**0.5,
+                a // 2,
+                a % 2,
+                a // -math.inf,
+                1 // a,
+                a.trunc(),
+                a.tanh(),
+                a.sigmoid(),
+            ),
+            *(torch.fmax(a, a.flip(0)), torch.fmin(a, a.flip(0)), torch.maximum(a, a.flip(0)), a.softmax(1)),
+        ),
+        (torch.tensor([[math.inf, -math.inf, math.nan], [-0.0, 1.0, 88.8], [-2.5, 1e-40, 3.5]]),),
+    ),
+    "norms of any order": (
+        lambda a: (*(a.norm(p, 1) for p in (0, 1, 2, 3, math.inf, -math.inf)), a.norm(), F.normalize(a, 4)),
+        (A,),
+    ),
+    "variance and mean": (
+        lambda a: (
+            *torch.var_mean(a, 1),
+            *torch.std_mean(a, (0, 1), keepdim=True),
+            *torch.var_mean(a, correction=0),
+            a.var(0),
+            a.std(),
+        ),
+        (A,),
+    ),
+    "adaptive pooling": (
+        lambda x: (
+            *(F.adaptive_avg_pool2d(x, s) for s in ((3, 3), (2, 5), 1, (9, 4))),
+            *(F.adaptive_max_pool2d(x, 4), F.adaptive_avg_pool1d(x[0], 5), F.adaptive_avg_pool2d(x[0], (4, 3))),
+        ),
+        (IMAGE,),
+    ),
+    "average pooling": (
+        lambda x: (
+            F.avg_pool2d(x, 3, 2, 1, ceil_mode=True),
+            F.avg_pool2d(x, 2, 2, 0, ceil_mode=True),
+            F.avg_pool2d(x, 3, 2, 1, ceil_mode=True, count_include_pad=False),
+            F.avg_pool2d(x, 3, 2, 0, divisor_override=5),
+        ),
+        (IMAGE,),
+    ),
+    "reduced scattering": (
+        lambda a, i: tuple(
+            x.scatter_reduce(1, i[:, :3], x, r, include_self=s)
+            for x in (a, (a * 9).long())
+            for r in ("sum", "prod", "mean", "amax", "amin")
+            for s in (True, False)
+        ),
+        (A, torch.stack([ROWS, ROWS.flip(0), ROWS])),
+    ),
+    "windows": (lambda a: (a.unfold(0, 2, 1) + 1, a.unfold(1, 3, 2) * 2, a.view(-1)[1:].unfold(0, 3, 2).sum(-1)), (A,)),
+    "strided views": (
+        lambda a: (
+            a.as_strided((2, 3), (1, 2), 1) + 0,
+            a.as_strided((3, 2, 2), (4, 2, 1)) * 2,
+            a.as_strided((), ()) + 1,
+        ),
+        (A,),
+    ),
+    "factors made of sizes": (
+        lambda x: (
+            F.interpolate(x, scale_factor=1.5, mode="bilinear"),
+            x * (x.shape[2] / x.shape[3]),
+            x[:, : int(x.shape[1] * 0.5)] + 1,
+        ),
+        (_x(2, 4, 6, 9),),
     ),
     "grids": (
         lambda x, g: (

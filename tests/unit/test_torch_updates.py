@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -13,16 +13,7 @@ torch = pytest.importorskip("torch")
 import ascendsched as asc  # noqa: E402
 from ascendsched import torch as back_end  # noqa: E402
 
-pytestmark = pytest.mark.filterwarnings("ignore")
-
-
-@pytest.fixture(autouse=True)
-def _fresh() -> Iterator[None]:
-    torch._dynamo.reset()
-    back_end.reset()
-    torch.manual_seed(0)
-    with torch.no_grad():
-        yield
+pytestmark = [pytest.mark.filterwarnings("ignore"), pytest.mark.usefixtures("fresh_torch")]
 
 
 def _check(function: Callable[..., Any], args: tuple[Any, ...], **settings: Any) -> dict[str, Any]:

@@ -50,8 +50,7 @@ Status launch_range(const Task& task, void* const* slots, Worker&) {
   T start, delta;
   std::memcpy(&start, t.start, sizeof(T));
   std::memcpy(&delta, t.delta, sizeof(T));
-  const int64_t count = t.count;  // may share memory with `out`, as far as the compiler knows
-  for (int64_t i = 0; i < count; ++i)
+  for (int64_t i = 0; i < t.count; ++i)
     out[i] = static_cast<T>(static_cast<Wide>(start) + static_cast<Wide>(i) * static_cast<Wide>(delta));
   return Status::kOk;
 }

@@ -19,8 +19,14 @@ RECURRENT = frozenset({"LSTM", "GRU", "RNN", "DynamicQuantizeLSTM"})
 PICKERS = frozenset({"Gather", "Slice", "GatherElements", "GatherND", "Expand", "Tile"})
 # Operations per element of the larger of input and output; everything else counts one.
 PER_ELEMENT = {
-    **{"Softmax": 8, "LayerNormalization": 8, "RMSNormalization": 6, "Sigmoid": 6, "Gelu": 12, "Erf": 8},
-    **dict.fromkeys(("DFT", "STFT"), 20),  # 2.5 times the logarithm of a frame's length
+    "Softmax": 8,
+    "LayerNormalization": 8,
+    "RMSNormalization": 6,
+    "Sigmoid": 6,
+    "Gelu": 12,
+    "Erf": 8,
+    "DFT": 20,  # 2.5 times the logarithm of a frame's length
+    "STFT": 20,
 }
 
 SIZES = {"float64": 8, "int64": 8, "uint64": 8, "float16": 2, "bfloat16": 2, "int16": 2, "uint16": 2}

@@ -1,5 +1,5 @@
 // DFT and STFT: fast Fourier transforms of rows, several side by side. A matrix product with a table of sines and
-// cosines takes ten times as long at 400 samples (docs/decisions/0036), and its table grows with the square of the length.
+// cosines takes ten times as long at 400 samples (docs/decisions/0036), and its table grows with the square.
 #include <algorithm>
 
 #include "backends/cpu/fft.h"
@@ -12,6 +12,8 @@
 namespace asc {
 namespace cpu {
 namespace {
+
+constexpr int64_t kVectorBytes = 64, kMaxLanes = kVectorBytes / sizeof(float);
 
 // Real rows of even length are transformed as complex ones of half the length: x(2 j) + i x(2 j + 1).
 template <typename T>
@@ -38,6 +40,11 @@ struct DftTiling : Tiling {
     if (geometry.in_parts == 2) return geometry.in_step == 2 && !has_window ? geometry.given : 0;
     return is_folded && geometry.in_step == 1 ? geometry.given / 2 : 0;
   }
+  // Elements of the lanes that rows of the input fill, and that rows of the output are made of.
+  int64_t loaded() const {
+    return geometry.is_irfft() ? geometry.length / 2 + 1 : is_folded ? geometry.length / 2 : geometry.length;
+  }
+  int64_t stored() const { return geometry.is_irfft() && is_folded ? geometry.length / 2 : geometry.bins; }
   int64_t pairs_wanted() const {
     if (geometry.is_irfft()) return is_folded && geometry.out_step == 1 ? geometry.length / 2 : 0;
     return geometry.out_step == 2 ? computed_bins() : 0;
@@ -48,28 +55,26 @@ struct DftTiling : Tiling {
   }
 };
 
-// Samples of one row from element `begin` on into a lane of the planes; zeros behind them. `window` may be null.
+// Elements [begin, end) of a lane, from the samples of its row; zeros where these end. `window` may be null.
 template <typename T>
-void load_lane(const DftTiling<T>& t, const T* x, const T* window, int64_t begin, T* re, T* im) {
+void load_lane(const DftTiling<T>& t, const T* x, const T* window, int64_t begin, int64_t end, T* re, T* im) {
   const DftGeometry& g = t.geometry;
   const int64_t lanes = t.lanes, step = g.in_step;
-  if (t.is_folded && !g.is_irfft()) {
-    const int64_t half = g.length / 2, whole = g.given / 2;
-    for (int64_t j = begin; j < whole; ++j) {
-      re[j * lanes] = x[2 * j * step] * (window ? window[2 * j] : T{1});
-      im[j * lanes] = x[(2 * j + 1) * step] * (window ? window[2 * j + 1] : T{1});
-    }
-    for (int64_t j = whole; j < half; ++j) re[j * lanes] = im[j * lanes] = 0;
-    if (g.given % 2) re[whole * lanes] = x[2 * whole * step];
-    return;
+  const bool folds = t.is_folded && !g.is_irfft();
+  const int64_t whole = std::clamp(folds ? g.given / 2 : g.given, begin, end);
+  for (int64_t j = begin; j < whole && folds; ++j) {
+    re[j * lanes] = x[2 * j * step] * (window ? window[2 * j] : T{1});
+    im[j * lanes] = x[(2 * j + 1) * step] * (window ? window[2 * j + 1] : T{1});
   }
-  for (int64_t j = begin; j < g.given; ++j) {
+  for (int64_t j = begin; j < whole && !folds; ++j) {
     const T w = window ? window[j] : T{1};
     re[j * lanes] = x[j * step] * w;
     im[j * lanes] = g.in_parts == 2 ? x[j * step + 1] * w : T{0};
   }
-  const int64_t end = g.is_irfft() ? g.length / 2 + 1 : g.length;
-  for (int64_t j = g.given; j < end; ++j) re[j * lanes] = im[j * lanes] = 0;
+  for (int64_t j = whole; j < end; ++j) re[j * lanes] = im[j * lanes] = 0;
+  // Half of a pair; a window has none, as its length is that of the transform.
+  if (const int64_t last = g.given / 2; folds && g.given % 2 && begin <= last && last < end)
+    re[last * lanes] = x[2 * last * step];
 }
 
 // The second half of a spectrum whose inverse is real, of odd length.
@@ -85,30 +90,30 @@ void mirror(const DftTiling<T>& t, Planes<T> x) {
 }
 
 template <typename T>
-void store_real(const DftTiling<T>& t, const T* re, const T* im, T scale, int64_t begin, T* y) {
+void store_real(const DftTiling<T>& t, const T* re, const T* im, T scale, int64_t begin, int64_t end, T* y) {
   const DftGeometry& g = t.geometry;
   const int64_t lanes = t.lanes, step = g.out_step;
   if (!t.is_folded) {
-    for (int64_t k = begin; k < g.length; ++k) y[k * step] = re[k * lanes] * scale;
+    for (int64_t k = begin; k < end; ++k) y[k * step] = re[k * lanes] * scale;
     return;
   }
-  for (int64_t k = begin; k < g.length / 2; ++k) {
+  for (int64_t k = begin; k < end; ++k) {
     y[2 * k * step] = re[k * lanes] * scale;
     y[(2 * k + 1) * step] = im[k * lanes] * scale;
   }
 }
 
 template <typename T>
-void store_complex(const DftTiling<T>& t, const T* re, const T* im, T scale, int64_t begin, T* y) {
+void store_complex(const DftTiling<T>& t, const T* re, const T* im, T scale, int64_t begin, int64_t end, T* y) {
   const DftGeometry& g = t.geometry;
   const int64_t lanes = t.lanes, step = g.out_step;
   const T im_scale = t.conjugates() ? -scale : scale;
-  const int64_t end = t.computed_bins();
-  for (int64_t k = begin; k < end; ++k) {
+  const int64_t mirrored = std::clamp(t.computed_bins(), begin, end);
+  for (int64_t k = begin; k < mirrored; ++k) {
     y[k * step] = re[k * lanes] * scale;
     y[k * step + 1] = im[k * lanes] * im_scale;
   }
-  for (int64_t k = end; k < g.bins; ++k) {
+  for (int64_t k = mirrored; k < end; ++k) {
     y[k * step] = re[(g.length - k) * lanes] * scale;
     y[k * step + 1] = -im[(g.length - k) * lanes] * im_scale;
   }
@@ -138,39 +143,51 @@ struct DftOperands {
   T* out;
 };
 
-template <typename T>
-void load_rows(const DftTiling<T>& t, const DftOperands<T>& o, int64_t begin, int64_t used, Planes<T> x) {
-  const DftGeometry& g = t.geometry;
-  const auto row = [&](int64_t q) {
-    return o.in + (begin + q) / g.inner * g.in_outer_step + (begin + q) % g.inner * g.in_inner_step;
-  };
-  const int64_t pairs = t.pairs_given(o.window != nullptr), whole = pairs ? used / kFftRows * kFftRows : 0;
-  for (int64_t q = 0; q < whole; q += kFftRows) {
-    const T* const rows[kFftRows] = {row(q), row(q + 1), row(q + 2), row(q + 3)};
-    fft_passes<T>().gather(rows, o.window, pairs, {x.re + q, x.im + q}, t.lanes);
-  }
-  for (int64_t q = 0; q < used; ++q) load_lane(t, row(q), o.window, q < whole ? pairs : 0, x.re + q, x.im + q);
+// Calls f(q, begin, end) for elements [done(q), count) of lanes q < used, in blocks: rows beside each other share cache
+// lines where the axis is not the last one.
+template <typename Done, typename F>
+void for_each_block(int64_t used, int64_t count, Done done, F f) {
+  constexpr int64_t kBlock = 16;
+  const int64_t block = used > 1 ? kBlock : count;
+  for (int64_t begin = 0; begin < count; begin += block)
+    for (int64_t q = 0; q < used; ++q) {
+      const int64_t end = std::min(begin + block, count);
+      if (const int64_t from = std::max(begin, done(q)); from < end) f(q, from, end);
+    }
 }
 
 template <typename T>
-void store_rows(const DftTiling<T>& t, const DftOperands<T>& o, int64_t begin, int64_t used, Planes<T> x) {
+void load_rows(const DftTiling<T>& t, const DftOperands<T>& o, int64_t first, int64_t used, Planes<T> x) {
   const DftGeometry& g = t.geometry;
-  const auto row = [&](int64_t q) {
-    return o.out + (begin + q) / g.inner * g.out_outer_step + (begin + q) % g.inner * g.out_inner_step;
-  };
+  const T* rows[kMaxLanes];
+  for (int64_t q = 0; q < used; ++q)
+    rows[q] = o.in + (first + q) / g.inner * g.in_outer_step + (first + q) % g.inner * g.in_inner_step;
+  const int64_t pairs = t.pairs_given(o.window != nullptr), whole = pairs ? used / kFftRows * kFftRows : 0;
+  for (int64_t q = 0; q < whole; q += kFftRows)
+    fft_passes<T>().gather(rows + q, o.window, pairs, {x.re + q, x.im + q}, t.lanes);
+  for_each_block(
+      used, t.loaded(), [&](int64_t q) { return q < whole ? pairs : 0; },
+      [&](int64_t q, int64_t begin, int64_t end) { load_lane(t, rows[q], o.window, begin, end, x.re + q, x.im + q); });
+}
+
+template <typename T>
+void store_rows(const DftTiling<T>& t, const DftOperands<T>& o, int64_t first, int64_t used, Planes<T> x) {
+  const DftGeometry& g = t.geometry;
+  T* rows[kMaxLanes];
+  for (int64_t q = 0; q < used; ++q)
+    rows[q] = o.out + (first + q) / g.inner * g.out_outer_step + (first + q) % g.inner * g.out_inner_step;
   const T scale = g.is_inverse ? T{1} / static_cast<T>(g.length) : T{1};
   const int64_t pairs = t.pairs_wanted(), whole = pairs ? used / kFftRows * kFftRows : 0;
-  for (int64_t q = 0; q < whole; q += kFftRows) {
-    T* const rows[kFftRows] = {row(q), row(q + 1), row(q + 2), row(q + 3)};
-    fft_passes<T>().scatter({x.re + q, x.im + q}, t.lanes, pairs, scale, t.conjugates() ? -scale : scale, rows);
-  }
-  for (int64_t q = 0; q < used; ++q) {
-    const int64_t done = q < whole ? pairs : 0;
-    if (g.is_irfft())
-      store_real(t, x.re + q, x.im + q, scale, done, row(q));
-    else
-      store_complex(t, x.re + q, x.im + q, scale, done, row(q));
-  }
+  for (int64_t q = 0; q < whole; q += kFftRows)
+    fft_passes<T>().scatter({x.re + q, x.im + q}, t.lanes, pairs, scale, t.conjugates() ? -scale : scale, rows + q);
+  for_each_block(
+      used, t.stored(), [&](int64_t q) { return q < whole ? pairs : 0; },
+      [&](int64_t q, int64_t begin, int64_t end) {
+        if (g.is_irfft())
+          store_real(t, x.re + q, x.im + q, scale, begin, end, rows[q]);
+        else
+          store_complex(t, x.re + q, x.im + q, scale, begin, end, rows[q]);
+      });
 }
 
 template <typename T>
@@ -198,7 +215,7 @@ Status launch_dft(const Task& task, void* const* slots, Worker&) {
 
 // As many as fill a vector, while the planes stay in the second-level cache.
 int64_t lanes_for(int64_t count, int64_t rows, int64_t size) {
-  constexpr int64_t kVectorBytes = 64, kCacheBytes = int64_t{1} << 20;
+  constexpr int64_t kCacheBytes = int64_t{1} << 20;
   int64_t lanes = 1;
   while (lanes < count && lanes < kVectorBytes / size && 8 * lanes * rows * size <= kCacheBytes) lanes *= 2;
   return lanes;

@@ -1,5 +1,5 @@
 // DFT and STFT: fast Fourier transforms of rows, several side by side. A matrix product with a table of sines and
-// cosines takes ten times as long at 400 samples (docs/decisions/0036), and its table grows with the square.
+// cosines takes ten times as long at 400 samples (docs/decisions/0034), and its table grows with the square.
 #include <algorithm>
 
 #include "backends/cpu/fft.h"

@@ -23,6 +23,7 @@ MASK = X > 0
 BOXES = np.linspace(0, 1, 24, dtype=F).reshape(1, 6, 4)
 SCORES = np.linspace(0, 1, 12, dtype=F).reshape(1, 2, 6)
 BYTES = np.arange(-6, 6, dtype=np.int8).reshape(2, 6)
+SIGNAL = np.sin(np.arange(40, dtype=F)).reshape(2, 20, 1)
 WHOLE = (X * 4).astype(np.int32)
 
 
@@ -110,6 +111,8 @@ def _shapes() -> list[onnx.ModelProto]:
         single("BitCast", [X], opset=26, to=T.INT32),
         single("ReverseSequence", [X, ints(1, 2, 0)], batch_axis=1, time_axis=0),
         single("Unique", [WHOLE.ravel()], outputs=4),
+        single("DFT", [X[..., :2], ints(5)[0], ints(1)[0]], opset=20, onesided=0),
+        single("STFT", [SIGNAL, ints(3)[0], np.ones(8, F), ints(8)[0]], opset=17),
         single("CumSum", [X, ints(1)[0]], exclusive=1, reverse=1),
         single("TopK", [X, ints(2)], outputs=2, axis=1),
         single("ArgMax", [X], axis=1),

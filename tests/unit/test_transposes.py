@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from onnx import helper as h
 
 import ascendsched as asc
+from ascendsched import _core
 from tests.unit import onnx_models
 from tests.unit.onnx_models import info
 
@@ -70,7 +71,8 @@ def test_pairs_around_convolutions_disappear():
     nodes[-1].output[0] = "y"
     kernel = normal(4, 4, 3, 3) / 6
     model = build(nodes, ["n", "h", "w", 4], {"w": kernel, "b": normal(4)})
-    check(model, normal(2, 7, 6, 4), transposes=0)
+    ends = 0 if _core.build_info()["onednn"] != "absent" else 2  # convolutions that want channels first
+    check(model, normal(2, 7, 6, 4), transposes=ends)
     assert count(asc.compile(model, threads=1, options=UNFUSED), "Transpose") == 8
 
 

@@ -100,7 +100,8 @@ def loop(node: NodeDef, ctx: AdapterContext) -> list[NodeDef] | None:
     them stay constants."""
     body: onnx.GraphProto = node.attributes["body"]
     check_body(node, body)
-    sources = {inner.output[0]: inner.input[0] for inner in body.node if inner.op_type == "Identity" and inner.output}
+    copies = [inner for inner in body.node if inner.op_type == "Identity" and inner.input and inner.output]
+    sources = {inner.output[0]: inner.input[0] for inner in copies}
     carried = range(len(node.inputs) - 2)
     unchanged = [k for k in carried if _origin(body.output[1 + k].name, sources) == body.input[2 + k].name]
     if not unchanged:

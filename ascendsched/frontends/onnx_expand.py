@@ -93,6 +93,8 @@ def _body_of(node: onnx.NodeProto, opset: int, types: dict[str, bytes]) -> onnx.
         if schema.has_context_dependent_function:
             version = max(v for v in schema.context_dependent_function_opset_versions if v <= opset)
             inputs = [types.get(name, b"") if name else b"" for name in node.input]
+            if node.op_type == "SequenceMap" and not all(inputs):
+                return None  # the library's builder would read a type that is not there
             body = schema.get_context_dependent_function_with_opset_version(version, node.SerializeToString(), inputs)
         else:
             body = schema.get_function_with_opset_version(max(v for v in schema.function_opset_versions if v <= opset))

@@ -35,7 +35,7 @@ def fused_matmul(node: NodeDef, ctx: AdapterContext) -> list[NodeDef]:
     if node.attributes.get("transBatchA", 0) or node.attributes.get("transBatchB", 0):
         raise UnsupportedError(f"{node.where()}: transBatchA and transBatchB are not supported; transpose before it")
     operands = []
-    for operand, flag in zip(node.inputs, ("transA", "transB"), strict=True):
+    for operand, flag in zip(node.inputs[:2], ("transA", "transB"), strict=True):
         value = operand
         rank = ctx.rank_of(value)
         if node.attributes.get(flag, 0) and (rank is None or rank > 1):

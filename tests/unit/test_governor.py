@@ -151,13 +151,14 @@ def test_workers_change_while_running_and_every_change_can_be_replayed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     options = asc.Options(pipeline_workers=2)
-    exe = asc.compile(models.mlp(width=8, layers=2), mode="host", threads=2, options=options)
+    width = 13  # of no other test: tilings are shared, and what another executable has made is not missing here
+    exe = asc.compile(models.mlp(width=width, layers=2), mode="host", threads=2, options=options)
     monkeypatch.setattr(governor_module.Clock, "cpu_share", lambda _: 0.5)
     governor = Governor(exe, 64 << 20, log=tmp_path / "log", max_workers=4)
     assert exe.stats()["pipeline_workers"] == 2
     for lengths in (range(1, 41), range(41, 81), range(81, 121), [7] * 40):
         for n in lengths:
-            x = np.full((n, 8), 0.5, np.float32)
+            x = np.full((n, width), 0.5, np.float32)
             np.testing.assert_array_equal(exe.run_async({"x": x}).wait()["y"], exe.run({"x": x})["y"])
         governor.step()
         assert exe.stats()["pipeline_workers"] == governor._workers.count <= 4

@@ -147,18 +147,28 @@ def test_few_pipelined_runs_decide_nothing_about_workers() -> None:
     assert decide_workers(WorkerState(2), WorkerWindow(1, 0, 1, 1.0, 0.0), 4) == (WorkerState(2), None)
 
 
+def _layers_of_different_widths() -> asc.Graph:
+    """Widths of no other test, since executables share tilings; and no two alike, since like layers share one, too."""
+    graph = asc.Graph()
+    x = graph.input("x", "float32", (None, 13))
+    for before, after in ((13, 11), (11, 17), (17, 19)):
+        weights = np.full((before, after), 1 / before, np.float32)
+        x = graph.op("Tanh", graph.op("MatMul", x, graph.constant(weights)))
+    graph.output(x, "y")
+    return graph
+
+
 def test_workers_change_while_running_and_every_change_can_be_replayed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     options = asc.Options(pipeline_workers=2)
-    width = 13  # of no other test: tilings are shared, and what another executable has made is not missing here
-    exe = asc.compile(models.mlp(width=width, layers=2), mode="host", threads=2, options=options)
+    exe = asc.compile(_layers_of_different_widths(), mode="host", threads=2, options=options)
     monkeypatch.setattr(governor_module.Clock, "cpu_share", lambda _: 0.5)
     governor = Governor(exe, 64 << 20, log=tmp_path / "log", max_workers=4)
     assert exe.stats()["pipeline_workers"] == 2
     for lengths in (range(1, 41), range(41, 81), range(81, 121), [7] * 40):
         for n in lengths:
-            x = np.full((n, width), 0.5, np.float32)
+            x = np.full((n, 13), 0.5, np.float32)
             np.testing.assert_array_equal(exe.run_async({"x": x}).wait()["y"], exe.run({"x": x})["y"])
         governor.step()
         assert exe.stats()["pipeline_workers"] == governor._workers.count <= 4

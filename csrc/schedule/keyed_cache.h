@@ -125,7 +125,7 @@ class KeyedCache {
   static constexpr size_t kOverheadBytes = sizeof(Entry) + 112;  // list node, two index slots, a ghost
 
   static bool is_equal(const std::vector<uint64_t>& a, ArrayView<const uint64_t> b) {
-    return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * 8) == 0;
+    return a.size() == b.size() && (a.empty() || std::memcmp(a.data(), b.data(), a.size() * 8) == 0);
   }
 
   // --- queues --------------------------------------------------------------------------------------------------

@@ -1,7 +1,8 @@
 """How well is sink mode predicted from a recording of host mode?
 
 For each model: host mode recorded, sink mode predicted from the recording, and sink mode measured, in turn; medians
-over the rounds, with 95 % intervals. Models of the catalogue beside the project are taken where they are there. On the
+over the rounds, with 95 % intervals. Models of the catalogue are taken where it is there
+(``MODEL_CATALOGUE``). On the
 timed device, a launch costs as much as on an accelerator, so that the two modes lie far apart.
 
 How to read it: "off" is by how much the prediction misses the measurement, round by round; 20 % is what we ask for.
@@ -9,14 +10,13 @@ How to read it: "off" is by how much the prediction misses the measurement, roun
 
 from __future__ import annotations
 
-import importlib.util
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
+from catalogue import catalogue_models
 from command import main
 from harness import Effort, Table
 from models import sequence_model
@@ -27,7 +27,6 @@ import ascendsched as asc
 from ascendsched.demo.models import resnet18
 from ascendsched.profile.experiment import Estimate, Experiment, run_rounds
 
-CATALOGUE = Path(__file__).resolve().parents[2] / "shared" / "models" / "catalog.py"
 MODELS = (
     "llama_tiny_legacy",
     "hf_gpt2_legacy",
@@ -90,19 +89,12 @@ def _cases(effort: Effort) -> Iterator[tuple[str, Any, dict[str, Any], str]]:
     yield f"chain of {TASKS} operators", chain, x, "timed:us=20,launch=40"
     size = 112 if effort.is_quick else 224
     yield "ResNet-18", resnet18(shape=(1, 3, size, size)), {"x": np.ones((1, 3, size, size), np.float32)}, "cpu"
-    if not CATALOGUE.is_file():
-        return
-    spec = importlib.util.spec_from_file_location("model_catalogue", CATALOGUE)
-    if spec is None or spec.loader is None:
-        return
-    catalogue = importlib.util.module_from_spec(spec)
-    sys.modules["model_catalogue"] = catalogue
-    spec.loader.exec_module(catalogue)
+    loads = dict(catalogue_models())
     for name in MODELS[:3] if effort.is_quick else MODELS:
         try:
-            path, feeds = catalogue.load(name)
-        except (FileNotFoundError, ImportError):
-            continue  # this model is not installed
+            path, feeds = loads[name]()
+        except (KeyError, FileNotFoundError, ImportError):
+            continue  # no catalogue, or this model is not installed
         yield name, path, feeds[0], "cpu"
 
 

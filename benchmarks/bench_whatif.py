@@ -1,9 +1,8 @@
 """How well is sink mode predicted from a recording of host mode?
 
 For each model: host mode recorded, sink mode predicted from the recording, and sink mode measured, in turn; medians
-over the rounds, with 95 % intervals. Models of the catalogue are taken where it is there
-(``MODEL_CATALOGUE``). On the
-timed device, a launch costs as much as on an accelerator, so that the two modes lie far apart.
+over the rounds, with 95 % intervals. Models of the catalogue are taken where ``MODEL_CATALOGUE`` names it. On the timed
+device, a launch costs as much as on an accelerator, so that the two modes lie far apart.
 
 How to read it: "off" is by how much the prediction misses the measurement, round by round; 20 % is what we ask for.
 """

@@ -19,6 +19,9 @@ size_t extent_count(const Segment& s) {
   return count * kMaxRank;
 }
 
+// Where a signature may not come back, an arena that stays in the nearest cache is not worth a search.
+constexpr int64_t kSmallArenaBytes = 32 << 10;
+
 }  // namespace
 
 Level::Level(std::shared_ptr<const Plan> plan, ResolveContext& context, Device& device, Streams& streams, Pool& pool,
@@ -237,7 +240,9 @@ std::shared_ptr<const Schedule> Level::make_schedule(size_t s, RunContext& run, 
   try {
     for (size_t n = 0; n < plan_->segments[s].nodes.size(); ++n) resolver_.resolve(s, n, run.recorder, run.run);
     resolve_ns = ns_since(start);
-    schedule = build_schedule(resolver_, s, options_.streams, segments_[s].memory);
+    const bool may_be_seldom = options_.mode == Mode::kAuto && !plan_->dynamic_reasons.empty();
+    schedule =
+        build_schedule(resolver_, s, options_.streams, segments_[s].memory, may_be_seldom ? kSmallArenaBytes : 0);
   } catch (...) {
     segments_[s].host->doubt_places();
     throw;

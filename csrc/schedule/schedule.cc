@@ -11,15 +11,15 @@ namespace {
 
 constexpr uint32_t kNoBuffer = ~uint32_t{0};
 // Search for a lower arena than the greedy ones: some tens of milliseconds at most, where none of them is optimal.
-constexpr int64_t kSmallArena = 32 << 10;  // bytes; one that stays in the nearest cache is not worth a search
 constexpr uint64_t kMostArenaSteps = 20'000, kArenaWork = 2'000'000;
 
 class Builder {
  public:
-  Builder(Resolver& resolver, size_t s, const StreamSettings& streams, MemoryMemo& memory)
+  Builder(Resolver& resolver, size_t s, const StreamSettings& streams, MemoryMemo& memory, int64_t small)
       : resolver_(resolver),
         streams_(streams),
         memory_(memory),
+        small_(small),
         index_(s),
         segment_(resolver.plan().segments[s]),
         schedule_(std::make_shared<Schedule>()) {}
@@ -109,7 +109,7 @@ class Builder {
     }
     problem.conflicts = uses.find_conflicts(problem);
     MemoryLimits limits;
-    limits.small = kSmallArena;
+    limits.small = small_;
     limits.steps = std::min<uint64_t>(kMostArenaSteps, kArenaWork / (problem.buffers.size() + 1));
     const MemorySolution solution = memory_.solve(problem, limits);
     schedule_->arena_bytes = static_cast<size_t>(solution.height);
@@ -177,6 +177,7 @@ class Builder {
   Resolver& resolver_;
   const StreamSettings& streams_;
   MemoryMemo& memory_;
+  const int64_t small_;
   size_t index_;
   const Segment& segment_;
   std::shared_ptr<Schedule> schedule_;
@@ -185,8 +186,8 @@ class Builder {
 }  // namespace
 
 std::shared_ptr<const Schedule> build_schedule(Resolver& resolver, size_t s, const StreamSettings& streams,
-                                               MemoryMemo& memory) {
-  return Builder(resolver, s, streams, memory).build();
+                                               MemoryMemo& memory, int64_t small) {
+  return Builder(resolver, s, streams, memory, small).build();
 }
 
 void make_signature(const Resolver& resolver, size_t s, Key& key) {

@@ -49,9 +49,9 @@ struct StreamSettings {
 };
 
 // The schedule of segment `s`, all of whose nodes the resolver has resolved for its present inputs. `memory`: of the
-// segment's schedules before.
+// segment's schedules before. An arena of at most `small` bytes is not searched for a lower plan.
 std::shared_ptr<const Schedule> build_schedule(Resolver& resolver, size_t s, const StreamSettings& streams,
-                                               MemoryMemo& memory);
+                                               MemoryMemo& memory, int64_t small);
 
 // What the schedule of segment `s` depends on: shapes of its inputs, and the contents of those read on the host.
 void make_signature(const Resolver& resolver, size_t s, Key& key);

@@ -52,6 +52,8 @@ def command(
         executable = asc.compile(model, device=device, mode=mode, threads=threads)
         compile_ns = time.perf_counter_ns() - begin
         feeds, notes = make_inputs(executable.inputs, given, wanted, seed)
+        if executable.has_virtual_time:
+            notes.append(f"times are this machine's; those of {device} are in the profile")
         show(f"running {runs} times")
         outputs, first_ns, times = _time_runs(executable, feeds, runs)
         profile = _profile_runs(executable, feeds, runs) if trace else None

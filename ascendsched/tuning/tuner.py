@@ -140,6 +140,8 @@ def tune(
     show("compiling")
     bench = _Bench(model, device, budget_s / TRIALS)
     first = bench.compile(base)
+    if first.has_virtual_time:
+        raise PlanError(f"[tune] runs on '{device}' take no time that could be compared; tune on the device itself")
     wanted = read_shapes(shapes, first.inputs, symbol) if isinstance(shapes, (str, os.PathLike)) else None
     if wanted is None:
         wanted = check_shapes(shapes, first.inputs)  # type: ignore[arg-type]  # no path

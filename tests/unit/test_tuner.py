@@ -83,6 +83,7 @@ def test_buckets_are_tried_where_they_are_declared(model: Path) -> None:
         ({"shapes": SHAPES, "forbid": ["host", "sink", "auto"]}, PlanError),
         ({"shapes": SHAPES, "forbid": "host"}, PlanError),
         ({"shapes": SHAPES, "threads": 0}, PlanError),
+        ({"shapes": SHAPES, "device": "sim"}, PlanError),
     ],
 )
 def test_bad_arguments_give_our_errors(model: Path, arguments: dict[str, Any], error: type[Exception]) -> None:
@@ -198,7 +199,7 @@ def test_settings_that_stay_as_they_were_claim_no_gain(model: Path, monkeypatch:
     assert found.before == found.after
     assert "stay as they are" in found.text()
     assert "/" not in found.text().splitlines()[-1]
-    assert "insufficient" not in found.verdict.lower()  # few shapes are repeated until a verdict is possible
+    assert "kernels recorded" not in found.verdict  # few shapes are repeated until a verdict is possible
 
 
 def test_settings_come_back_as_they_were_written(tmp_path: Path) -> None:

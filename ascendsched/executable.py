@@ -301,6 +301,7 @@ def compile(
     files: dict[Path, os.stat_result] = {}
     kinds: dict[str, str] = {}
     if isinstance(model, Graph):
+        model.check_names()
         graph = model.core
     else:
         from ascendsched.frontends import onnx as frontend

@@ -44,7 +44,7 @@ class Race:
 def race(first: Call, second: Call, feeds: Sequence[Feeds], budget_s: float) -> Race:
     """Runs both on all `feeds`, again and again until the time is up, at least once.
 
-    Who begins alternates, for each of the feeds from pass to pass: whoever is second finds warm what the first one read.
+    For each of the feeds, who begins alternates from pass to pass: whoever is second finds warm what the first read.
     """
     times: tuple[list[int], list[int]] = ([], [])
     end = time.perf_counter() + budget_s

@@ -132,7 +132,7 @@ def test_lengths_of_a_trace_become_the_dimension_that_is_no_batch(tmp_path: Path
     path.write_text("5\n9\n", encoding="utf-8")
     inputs = [declared("ids", "batch", "seq"), declared("mask", "batch", "seq", 4)]
     assert read_shapes(path, inputs) == [{"ids": (1, n), "mask": (1, n, 4)} for n in (5, 9)]
-    with pytest.raises(GraphError, match="which of the dimensions"):
+    with pytest.raises(GraphError, match="fit several dimensions"):
         read_shapes(path, [declared("ids", "seq", "past")])
     assert read_shapes(path, [declared("ids", "seq", "past")], "past")[0] == {"ids": (1, 5)}
     with pytest.raises(GraphError, match="no input has"):
@@ -153,8 +153,10 @@ def test_lines_that_are_no_shapes_are_refused(tmp_path: Path, text: str) -> None
 
 def test_inputs_of_fixed_shape_may_be_left_out() -> None:
     assert check_shapes([{"x": [3]}], [declared("x", "n"), declared("w", 2, 2)]) == [{"x": (3,), "w": (2, 2)}]
-    with pytest.raises(GraphError, match="no list of whole numbers"):
+    with pytest.raises(GraphError, match="no shape for 'x'"):
         check_shapes([{}], [declared("x", "n")])
+    with pytest.raises(GraphError, match="no list of whole numbers"):
+        check_shapes([{"x": "n"}], [declared("x", "n")])
 
 
 # --- races and settings ----------------------------------------------------------------------------------------------

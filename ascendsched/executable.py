@@ -53,7 +53,10 @@ class Executable:
         self._core = core
         self._setup = setup
         self._inputs = [info_of(setup.kinds, *i) for i in core.inputs]
-        self._outputs = [info_of(setup.kinds, *o) for o in core.outputs]
+        self._outputs = [
+            info_of(setup.kinds, name, dtype, setup.results.get(name) if shape is None else shape)
+            for name, dtype, shape in core.outputs
+        ]
         self._types = [o.dtype for o in self._outputs]
         self._types_by_name = {o.name: o.dtype for o in self._outputs}
         self._is_converted = is_converted(self._types)
@@ -65,7 +68,7 @@ class Executable:
 
     @property
     def outputs(self) -> list[TensorInfo]:
-        """Outputs in graph order."""
+        """Outputs in graph order; a shape that is not the same in every run is told as the model declares it."""
         return self._outputs
 
     @property
@@ -300,15 +303,16 @@ def compile(
     _check_names(device, mode, options)
     files: dict[Path, os.stat_result] = {}
     kinds: dict[str, str] = {}
+    results: dict[str, tuple[int | str | None, ...]] = {}
     if isinstance(model, Graph):
         model.check_names()
         graph = model.core
     else:
         from ascendsched.frontends import onnx as frontend
 
-        graph = frontend.load(model, files, kinds)
+        graph = frontend.load(model, files, kinds, results)
     read = tuple(SourceFile.read(*file) for file in files.items())
-    setup = Setup(device, mode, threads, options, read, kinds)
+    setup = Setup(device, mode, threads, options, read, kinds, results)
     return build(graph, setup, keep_graph=isinstance(model, Graph))
 
 

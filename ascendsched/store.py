@@ -68,7 +68,8 @@ class _Saved:
             files = self._files(self.model_path)
         if options is not None:
             options = options_from(options)
-        self.setup = Setup(meta["device"], meta["mode"], meta["threads"], options, files, meta["kinds"])
+        results = {name: tuple(shape) for name, shape in meta["results"].items()}
+        self.setup = Setup(meta["device"], meta["mode"], meta["threads"], options, files, meta["kinds"], results)
 
     def _files(self, model: str) -> tuple[SourceFile, ...]:
         """The files of the model, if it lies at `model`."""
@@ -194,6 +195,7 @@ def _describe(core: _core.Executable, setup: Setup, folder: Path) -> dict[str, A
         "options": None if setup.options is None else asdict(setup.options),
         "source": source,
         "kinds": setup.kinds,
+        "results": setup.results,
         "shapes": recent_shapes(core),
     }
 
@@ -275,6 +277,9 @@ def _check_meta(meta: Any) -> None:
         raise TypeError
     if kinds != {} and not all(isinstance(kind, str) for kind in kinds.values()):
         raise TypeError
+    for shape in meta["results"].values():
+        if type(shape) is not list or not all(dim is None or type(dim) in {int, str} for dim in shape):
+            raise TypeError
     if meta["source"] is not None:
         if not meta["source"]["files"]:
             raise ValueError

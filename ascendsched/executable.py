@@ -14,7 +14,7 @@ from ascendsched import plugins
 from ascendsched.errors import GraphError, PlanError, UnsupportedError
 from ascendsched.graph import Graph
 from ascendsched.native import core as _core
-from ascendsched.options import MAX_WORKERS, Options, check_threads, default_threads, from_environment
+from ascendsched.options import MAX_WORKERS, Options, check_isa, check_threads, default_threads, from_environment
 from ascendsched.packed import InputTypes, is_converted, is_kind, named_results, results_of
 from ascendsched.runs import Binding, Run
 from ascendsched.setup import Setup, SourceFile
@@ -319,6 +319,7 @@ def compile(
 def build(graph: _core.Graph, setup: Setup, *, keep_graph: bool = False) -> Executable:
     """Compiles a graph as `setup` says. Unless it is to be kept, it is empty afterwards."""
     o = setup.options if setup.options is not None else from_environment()
+    check_isa()
     plugins.load(setup.device)
     device = setup.device
     if device.partition(":")[0] == "sim":

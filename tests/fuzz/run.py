@@ -38,11 +38,12 @@ KINDS = ("model", "feed", "saved")
 BATCH = 400  # cases to a process: memory that grows from case to case then shows
 
 
-def source(kind: str, seed: int, index: int) -> tuple[random.Random, onnx.ModelProto]:
-    """The random numbers of a case and the model that it starts from."""
+def source(kind: str, seed: int, index: int) -> tuple[random.Random, list[onnx.ModelProto]]:
+    """The random numbers of a case and the models that it starts from, the first one before all."""
     from tests.fuzz import cases, saved
 
-    return saved.source(seed, index) if kind == "saved" else cases.source(kind, seed, index)
+    r, *models = saved.source(seed, index) if kind == "saved" else cases.source(kind, seed, index)
+    return r, models
 
 
 def runner(kind: str) -> Callable[[int, int], str]:
@@ -64,7 +65,7 @@ def work(seed: int, kind: str, first: int, last: int) -> None:
     resource.setrlimit(resource.RLIMIT_AS, (ADDRESS_SPACE, ADDRESS_SPACE))
     run_case = runner(kind)
     for index in range(first, last):
-        is_loop = cases.may_be_endless(source(kind, seed, index)[1])
+        is_loop = any(map(cases.may_be_endless, source(kind, seed, index)[1]))
         bound = RESIDENT + cases.options_of(kind, seed, index).memory_limit_bytes
         cases.reset_peak()
         print(json.dumps({"start": index, "loop": is_loop, "bound": bound}), flush=True)
@@ -145,7 +146,8 @@ def save(folder: Path, seed: int, kind: str, result: dict[str, Any]) -> None:
 
     folder.mkdir(parents=True, exist_ok=True)
     stem = folder / f"{kind}-{seed}-{result['end']}"
-    r, model = source(kind, seed, result["end"])
+    r, models = source(kind, seed, result["end"])
+    model = models[0]
     text = f"{result['outcome']}\n{result['finding']}\n"
     if kind == "saved":
         stem.with_suffix(".asc").write_bytes(saved.SavedCases().mutated(seed, result["end"])[3] or b"")

@@ -38,9 +38,8 @@ for _target, _op in (
 
 def _any(op: str) -> Any:
     def lower(c: Lowering, meta: Any, x: Value, dim: Any = None, keepdim: bool = False) -> Tensor:
-        bits = c.cast_tensor(c.cast(x, "bool"), "int32")
-        made = c.op(op, bits, _axes(c, x, dim), keepdims=int(keepdim))
-        return c.cast_tensor(made, dtype_name(meta.dtype))
+        made = c.op(op, c.cast(x, "bool"), _axes(c, x, dim), keepdims=int(keepdim))
+        return made if meta.dtype == torch.bool else c.cast_tensor(made, dtype_name(meta.dtype))
 
     return lower
 

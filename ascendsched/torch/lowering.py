@@ -105,7 +105,7 @@ class Lowering:
 
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
-        self.transposed: dict[Tensor, Tensor] = {}  # matrices that were transposed, by the result
+        self.transposed: dict[Tensor, Tensor] = {}  # matrices that were transposed, by the results
         self._constants: dict[Any, Tensor] = {}
         self._node = ""
         self._count = 0

@@ -98,3 +98,13 @@ def _cdist(c: Lowering, meta: Any, a: Value, b: Value, p: float, mode: Any = Non
         return c.op("ReduceMax", apart, last, keepdims=0)
     total = c.op("ReduceSum", c.op("Pow", apart, c.constant(p, a.dtype)), last, keepdims=0)
     return c.op("Pow", total, c.constant(1 / p, a.dtype))
+
+
+@lowers("transformers.grouped_mm_fallback.default")
+def _grouped_product(c: Lowering, meta: Any, a: Value, weights: Value, ends: Value) -> Tensor:
+    """Mixtures of experts: rows that follow one another are multiplied by the matrix of their expert."""
+    if a.dtype != weights.dtype or a.dtype not in {"float32", "float64"}:
+        raise refuse(f"products of groups of {a.dtype}")
+    kept = c.transposed.get(weights.tensor)
+    b = weights.tensor if kept is None else kept
+    return c.op("GroupedMatMul", a.tensor, b, ends.tensor, transB=int(kept is not None))

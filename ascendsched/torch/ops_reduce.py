@@ -152,7 +152,7 @@ def _cumsum(c: Lowering, meta: Any, x: Value, dim: int, *, dtype: Any = None) ->
 def _product(c: Lowering, dtype: str, a: Value, b: Value, bias: Tensor | None = None) -> Tensor:
     """a @ b + bias; a weight that torch keeps transposed is read as it lies, not copied at every call."""
     kept = c.transposed.get(b.tensor)
-    if kept is not None and dtype in {"float32", "float64"}:
+    if kept is not None and b.rank == 2 and dtype in {"float32", "float64"}:
         return c.op("Gemm", a.tensor, kept, *(() if bias is None else (bias,)), transB=1)
     made = c.op("MatMul", a.tensor, b.tensor)
     return made if bias is None else c.op("Add", made, bias)

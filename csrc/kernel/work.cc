@@ -12,9 +12,9 @@ bool is_one_of(std::string_view op, const std::string_view (&names)[N]) {
   return std::find(std::begin(names), std::end(names), op) != std::end(names);
 }
 
-constexpr std::string_view kProducts[] = {"MatMul",         "Gemm",         "Conv",          "ConvTranspose",
-                                          "MatMulInteger",  "ConvInteger",  "QLinearMatMul", "MatMulNBits",
-                                          "MatMulBFloat16", "GemmBFloat16", "ConvBFloat16",  "ConvLast"};
+constexpr std::string_view kProducts[] = {
+    "MatMul",      "Gemm",           "Conv",         "ConvTranspose", "MatMulInteger", "ConvInteger",  "QLinearMatMul",
+    "MatMulNBits", "MatMulBFloat16", "GemmBFloat16", "ConvBFloat16",  "ConvLast",      "GroupedMatMul"};
 // Their steps multiply by their second and third input, once for every entry of the batch.
 constexpr std::string_view kRecurrent[] = {"LSTM", "GRU", "RNN", "DynamicQuantizeLSTM"};
 // They read of their first input only what they write.

@@ -318,6 +318,7 @@ def compile(
 
 def build(graph: _core.Graph, setup: Setup, *, keep_graph: bool = False) -> Executable:
     """Compiles a graph as `setup` says. Unless it is to be kept, it is empty afterwards."""
+    _check_names(setup.device, setup.mode, setup.options)
     o = setup.options if setup.options is not None else from_environment()
     check_isa()
     plugins.load(setup.device)

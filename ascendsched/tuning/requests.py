@@ -7,9 +7,9 @@ import json
 import os
 from collections.abc import Callable, Iterator
 from datetime import datetime
-from pathlib import Path
 from typing import Any, NamedTuple
 
+from ascendsched.bounded import TABLE_BYTES, read_text
 from ascendsched.errors import GraphError
 
 FORMS = "give a CSV, JSON lines, or a length a line"
@@ -39,13 +39,18 @@ def read_requests(path: str | os.PathLike[str]) -> list[Request]:
         For a file that cannot be read, holds something else, or no request.
     """
     try:
-        lines = Path(path).read_text(encoding="utf-8-sig").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        why = error.strerror if isinstance(error, OSError) else "it is no text"
+        lines = read_text(path, TABLE_BYTES).splitlines()
+    except UnicodeDecodeError:
+        raise GraphError(f"[trace] cannot read '{os.fspath(path)}': it is no text; {FORMS}") from None
+    except (OSError, ValueError) as error:
+        why = error.strerror or error if isinstance(error, OSError) else error
         raise GraphError(f"[trace] cannot read '{os.fspath(path)}': {why}; {FORMS}") from None
     first = next((line.strip() for line in lines if line.strip()), "")
     read = _json_lines if first.startswith("{") else _csv_rows if "," in first else _lengths
-    requests = [_checked(path, number, make) for number, make in read(lines)]
+    try:
+        requests = [_checked(path, number, make) for number, make in read(lines)]
+    except csv.Error as error:
+        raise GraphError(f"[trace] '{os.fspath(path)}' is no CSV: {error}; give one request a line") from None
     if not requests:
         raise GraphError(f"[trace] '{os.fspath(path)}' holds no request; {FORMS}")
     start = min(request.arrival_s for request in requests)

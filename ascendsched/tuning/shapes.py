@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ascendsched.bounded import TABLE_BYTES, read_text
 from ascendsched.errors import GraphError
 from ascendsched.tuning.requests import read_requests
 
@@ -55,12 +55,11 @@ def check_shapes(shapes: Sequence[Mapping[str, Sequence[int]]], inputs: Sequence
 def _shape_lines(path: str | os.PathLike[str]) -> list[tuple[int, Any]] | None:
     """The objects of a file of shapes; None for a file that is none."""
     try:
-        with Path(path).open(encoding="utf-8-sig") as file:
-            first = next((line for line in file if line.strip()), "").strip()
-            if not first.startswith("{") or "input_length" in first:
-                return None
-            file.seek(0)
-            return [(number, json.loads(line)) for number, line in enumerate(file, 1) if line.strip()]
+        lines = read_text(path, TABLE_BYTES).splitlines()
+        first = next((line for line in lines if line.strip()), "").strip()
+        if not first.startswith("{") or "input_length" in first:
+            return None
+        return [(number, json.loads(line)) for number, line in enumerate(lines, 1) if line.strip()]
     except (OSError, ValueError, RecursionError) as error:
         why = error.strerror if isinstance(error, OSError) else error
         raise GraphError(f"[shapes] cannot read '{os.fspath(path)}': {why}; give JSON lines or a trace") from None

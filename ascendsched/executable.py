@@ -14,6 +14,7 @@ from ascendsched import plugins
 from ascendsched.errors import GraphError, PlanError, UnsupportedError
 from ascendsched.graph import Graph
 from ascendsched.native import core as _core
+from ascendsched.one_process import OneProcess
 from ascendsched.options import MAX_WORKERS, Options, check_threads, default_threads, from_environment
 from ascendsched.packed import InputTypes, is_converted, is_kind, named_results, results_of
 from ascendsched.runs import Binding, Run
@@ -43,8 +44,10 @@ class PlanView:
         return self._core.dynamic_reasons
 
 
-class Executable:
+class Executable(OneProcess):
     """A compiled model on one device; see `compile`. Thread-safe: concurrent runs are executed one after the other."""
+
+    _instead = "share it among threads; for another process, save it here and load it there"
 
     def __init__(self, core: _core.Executable, setup: Setup) -> None:
         self._core = core

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import stat
 import tempfile
 from collections.abc import Callable
 from dataclasses import asdict, replace
@@ -102,7 +103,7 @@ def save(core: _core.Executable, setup: Setup, path: str | os.PathLike[str]) -> 
     meta += b" " * (-(_HEADER_BYTES + len(structure) + len(meta)) % _ALIGNMENT)
     temporary = None
     try:
-        with tempfile.NamedTemporaryFile(dir=target.parent, prefix=f".{target.name}.", delete=False) as file:
+        with tempfile.NamedTemporaryFile(dir=target.parent, prefix=".saving.", delete=False) as file:
             temporary = file.name
             blocks = _Blocks(file)
             blocks.write(bytes(_HEADER_BYTES) + structure + meta)
@@ -118,11 +119,12 @@ def save(core: _core.Executable, setup: Setup, path: str | os.PathLike[str]) -> 
             file.write(header)
             file.flush()
             os.fsync(file.fileno())
-            os.fchmod(file.fileno(), 0o666 & ~_umask())
+            os.fchmod(file.fileno(), _mode_of(target))
         os.replace(temporary, target)
-    except OSError as error:
+    except (OSError, ValueError) as error:  # the last for what is no path at all
         _remove(temporary)
-        raise GraphError(f"[save] cannot write '{target}': {error.strerror or error}; choose another path") from None
+        why = (error.strerror if isinstance(error, OSError) else None) or error
+        raise GraphError(f"[save] cannot write '{target}': {why}; choose another path") from None
     except BaseException:
         _remove(temporary)
         raise
@@ -150,6 +152,14 @@ class _Blocks:
         self._file.write(self._block)
         self._file.flush()
         self._block.clear()
+
+
+def _mode_of(target: Path) -> int:
+    """Who may read and write the file: those who may now or, of a new one, as for all files that this process makes."""
+    try:
+        return stat.S_IMODE(os.stat(target).st_mode)
+    except OSError:
+        return 0o666 & ~_umask()
 
 
 def _umask() -> int:

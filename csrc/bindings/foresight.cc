@@ -5,7 +5,7 @@ namespace asc {
 namespace {
 
 std::optional<bool> resolve_ahead(const PyExecutable& exe, const std::vector<std::vector<int64_t>>& shapes) {
-  const py::gil_scoped_release unlocked;
+  const Unlocked unlocked;
   std::vector<Shape> list;
   for (const std::vector<int64_t>& dims : shapes) list.emplace_back(ArrayView<const int64_t>(dims.data(), dims.size()));
   return exe.core->resolve_ahead(list);
@@ -13,7 +13,7 @@ std::optional<bool> resolve_ahead(const PyExecutable& exe, const std::vector<std
 
 void foresee(const PyExecutable& exe, double min_confidence, double min_pause, double cpu_share, double free_ns,
              uint64_t max_outstanding, uint64_t patience) {
-  const py::gil_scoped_release unlocked;
+  const Unlocked unlocked;
   exe.core->foresee({min_confidence, min_pause, cpu_share, free_ns, max_outstanding, patience});
 }
 
@@ -38,7 +38,7 @@ void bind_foresight(py::module_& m) {
         py::arg("cpu_share"), py::arg("free_ns"), py::arg("max_outstanding"), py::arg("patience"));
   m.def(
       "wait_foreseen", [](const PyExecutable& exe, double timeout_s) { return exe.core->wait_foreseen(timeout_s); },
-      py::arg("executable"), py::arg("timeout_s"), py::call_guard<py::gil_scoped_release>());
+      py::arg("executable"), py::arg("timeout_s"), py::call_guard<Unlocked>());
 }
 
 }  // namespace asc

@@ -213,6 +213,62 @@ def test_spawned_workers_compile_their_own() -> None:
             pool.apply_async(_run_own, [asc.compile(relu(), threads=1)]).get(60)
 
 
+@pytest.mark.parametrize(
+    "options", [None, asc.Options(buckets=asc.Buckets({"x": 0}, max_count=4))], ids=["plain", "padded"]
+)
+def test_what_was_closed_says_so_and_what_is_in_flight_completes(options: asc.Options | None, tmp_path: Path) -> None:
+    with asc.compile(relu(), device="timed:us=50000", threads=1, options=options) as exe:
+        binding, run = exe.bind({"x": X}), exe.run_async({"x": X})
+    uses: list[Callable[[], object]] = [
+        lambda: exe(X),
+        lambda: exe.run({"x": X}),
+        lambda: exe.run_async({"x": X}),
+        lambda: exe.bind({"x": X}),
+        lambda: exe.warmup([{"x": (3,)}]),
+        lambda: exe.save(tmp_path / "m.asc"),
+        exe.stats,
+        exe.explain,
+        exe.tasks,
+        exe.plan.text,
+        lambda: exe.resize_caches(1, 1),
+        lambda: exe.resize_workers(1),
+        lambda: exe.profile().__enter__(),
+    ]
+    for use in uses:
+        with pytest.raises(asc.DeviceError, match=r"^\[executable\] it was closed; compile or load the model again$"):
+            use()
+    exe.close()
+    assert (exe.inputs[0].name, exe.mode, repr(exe)) == ("x", "auto", "<Executable 1 inputs, 1 outputs, mode auto>")
+    assert run.wait(60)["y"].shape == (4,)
+    if options is None:
+        assert binding.run()["y"].shape == (4,)
+
+
+def test_an_executable_that_is_closed_gives_back_its_threads() -> None:
+    def threads() -> int:
+        return len(os.listdir("/proc/self/task"))
+
+    with asc.compile(relu(), device="timed:us=1", threads=1) as exe:
+        exe.run_async({"x": X}).wait(60)
+        during = threads()
+    assert threads() < during
+
+
+@pytest.mark.parametrize("is_imported", [False, True])
+def test_another_interpreter_of_the_process_is_refused(is_imported: bool) -> None:
+    pytest.importorskip("_xxsubinterpreters")
+    program = "import _xxsubinterpreters as interpreters\n" + "import ascendsched.native\n" * is_imported
+    program += "other = interpreters.create(isolated=False)\n"
+    program += "code = 'import warnings; warnings.simplefilter(\"ignore\"); import ascendsched.native'\n"
+    program += "try:\n    interpreters.run_string(other, code)\n"
+    program += "except interpreters.RunFailedError as error:\n    print(error)\n"
+    command = [sys.executable, "-c", program]
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert ran.returncode == 0, ran.stderr
+    assert "ImportError" in ran.stdout
+    assert is_imported or "[import] ascendsched works in the main interpreter only" in ran.stdout
+
+
 def test_signals_that_are_ignored_stay_ignored() -> None:
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGPIPE, signal.SIGTERM)}
     asc.compile(relu(), threads=1)(X)

@@ -275,7 +275,7 @@ def _by_name(where: str, arrays: Mapping[str, Any]) -> dict[str, Any]:
 
 def _check_names(device: object, mode: object, options: object) -> None:
     for what, value in (("device", device), ("mode", mode)):
-        if not isinstance(value, str) or not value.isascii():
+        if not isinstance(value, str) or not (value.isascii() and value.isprintable()):
             raise PlanError(
                 f"[compile] {what}: {value!r}; expected a name such as {'cpu' if what == 'device' else 'auto'}"
             )

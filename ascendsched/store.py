@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from ascendsched._version import __version__
+from ascendsched.bounded import shortened
 from ascendsched.errors import AscendSchedError, GraphError, PlanError, UnsupportedError
 from ascendsched.executable import Executable, build, compile
 from ascendsched.graph import Graph
@@ -254,7 +255,7 @@ def load(
         _check(saved, model)
         exe = _restore(saved, changes)
     except _UnusableError as reason:
-        exe = _rebuild(place, saved, model, str(reason), changes)
+        exe = _rebuild(place, saved, model, shortened(reason), changes)
     if warm and saved is not None and saved.meta["shapes"]:
         warm_again(exe._core, exe.inputs, saved.meta["shapes"])
     return exe
@@ -343,7 +344,7 @@ def _rebuild(place: str, saved: _Saved | None, model: Model | None, reason: str,
         model = saved.model_path if saved is not None else None
         difference = saved.difference() if saved is not None and model is not None else None
         if model is None or difference:
-            found = difference if difference and difference != reason else None
+            found = shortened(difference) if difference and shortened(difference) != reason else None
             raise GraphError(
                 f"[load] '{place}' is not used: {reason}{'; ' + found if found else ''}; pass model= to build it anew, "
                 f"or {_NOT_IN_USE}"

@@ -11,12 +11,6 @@ PyObject* python_class(const char* name) {
   return py::module_::import("ascendsched.errors").attr(name).cast<py::object>().release().ptr();
 }
 
-// Threads of the core, and classes that are looked up once, belong to one interpreter.
-void require_main_interpreter() {
-  if (PyInterpreterState_Get() != PyInterpreterState_Main())
-    throw py::import_error("[import] ascendsched works in the main interpreter only; use threads or processes instead");
-}
-
 }  // namespace
 
 void bind_errors(py::module_&) {
@@ -59,7 +53,6 @@ void bind_errors(py::module_&) {
 }  // namespace asc
 
 PYBIND11_MODULE(_core, m) {
-  asc::require_main_interpreter();
   asc::bind_errors(m);
   asc::bind_graph(m);
   asc::bind_executable(m);

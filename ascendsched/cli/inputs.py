@@ -70,6 +70,7 @@ def make_inputs(
         For names that the model lacks, unreadable files and shapes of the wrong rank.
     """
     wanted = {item.name: item for item in declared}
+    files, shapes = _respell(files, wanted), _respell(shapes, wanted)
     for name in [*files, *shapes]:
         if name not in wanted:
             raise GraphError(f"[run] the model has no input '{name}'; its inputs are {', '.join(wanted) or 'none'}")
@@ -94,11 +95,23 @@ def make_inputs(
     return arrays, notes
 
 
+def _respell(pairs: Mapping[str, str], names: Iterable[str]) -> dict[str, str]:
+    """Pairs that were cut at the first "=", cut at a later one where that gives the name of an input."""
+    found = {}
+    for name, value in pairs.items():
+        text = f"{name}={value}"
+        fitting = [known for known in names if text.startswith(f"{known}=")]
+        longest = max([name, *fitting], key=len)
+        found[longest] = text[len(longest) + 1 :]
+    return found
+
+
 def _load(path: str, name: str) -> NDArray[Any]:
     try:
         return read_array(path)
     except (OSError, ValueError) as error:
-        raise GraphError(f"[run] cannot read '{path}' for input '{name}': {error}; write it with numpy.save") from None
+        why = error.strerror or error if isinstance(error, OSError) else error
+        raise GraphError(f"[run] cannot read '{path}' for input '{name}': {why}; write it with numpy.save") from None
 
 
 def _bind_symbols(wanted: Mapping[str, Declared], fixed: Mapping[str, tuple[int, ...]]) -> dict[str, int]:

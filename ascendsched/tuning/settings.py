@@ -57,7 +57,9 @@ def read_settings(path: str | os.PathLike[str]) -> Settings:
     where = f"[options] '{os.fspath(path)}'"
     try:
         values = json.loads(read_text(path, SETTINGS_BYTES))
-    except (OSError, ValueError, RecursionError) as error:
+    except OSError as error:
+        raise PlanError(f"{where}: {error.strerror or error}; write it with ascendsched tune") from None
+    except (ValueError, RecursionError) as error:
         raise PlanError(f"{where}: {error}; write the file with ascendsched tune") from None
     if not isinstance(values, dict) or values.get("schema") != SCHEMA:
         raise PlanError(f"{where} is no file of settings with schema {SCHEMA}; write it with ascendsched tune")

@@ -66,7 +66,11 @@ std::string where(const HostSegment& host, const LevelOptions& options) {
     return std::string("pipelined in ") +
            (asked_shape(options.pipeline_workers, options.cpus) == PipelineShape::kThreeStages ? "three" : "two") +
            " stages (asked for) unless it runs on the caller's thread";
-  return describe_choice(host.costs, options.cpus);
+  const StageCosts& of_new = host.costs(Novelty::kNew);
+  const StageCosts& of_seen = host.costs(Novelty::kSeen);
+  if (!of_new.nodes && !of_seen.nodes) return describe_choice(host.costs(Novelty::kUnknown), options.cpus);
+  return "new signatures " + describe_choice(of_new, options.cpus) + "; those that come back " +
+         describe_choice(of_seen, options.cpus);
 }
 
 void explain_level(const Level& level, const std::string& indent, std::string& out) {

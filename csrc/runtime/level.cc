@@ -177,7 +177,7 @@ std::shared_ptr<BoundSchedule> Level::find_schedule(size_t s, RunContext& run) {
   }
   const bool sinks_at_once = options_.mode == Mode::kSink || (options_.mode == Mode::kAuto && plan_->is_static());
   if (sinks_at_once || run.sinks_now) return keep_schedule(s, run);
-  if (!is_due_before(segments_[s])) return nullptr;
+  if (!is_due_before(segments_[s], run)) return nullptr;
   std::shared_ptr<BoundSchedule> kept = keep_schedule(s, run);
   kept->is_first_sighting = segments_[s].choice->was_first();
   return kept;
@@ -200,7 +200,7 @@ void Level::run_node_by_node(size_t s, RunContext& run) {
   const double blocked_ns = static_cast<double>(streams_.blocked_ticks() - blocked) * ns_per_tick();
   if (host.streams().may_serve(run)) host.choose_streams((static_cast<double>(host_ns) - blocked_ns) / host.size());
   key_ = key;
-  if (is_due_after(segments_[s], host_ns, *run.counters))
+  if (is_due_after(segments_[s], host_ns, run))
     keep_schedule(s, run);
   else if (learns_price(segments_[s]))
     keep_schedule(s, run)->is_first_sighting = true;
@@ -209,19 +209,26 @@ void Level::run_node_by_node(size_t s, RunContext& run) {
 PipelineShape Level::pipeline_shape(const HostSegment& segment, const RunContext& run) const {
   if (run.is_inline || options_.pipeline_workers == 0) return PipelineShape::kSerial;
   if (options_.pipeline_workers > 0) return asked_shape(options_.pipeline_workers, options_.cpus);
-  return choose_pipeline(segment.costs, options_.cpus).shape;
+  return choose_pipeline(segment.costs(run.sighting.novelty), options_.cpus).shape;
 }
 
-bool Level::is_due_before(SegmentState& state) {
-  return options_.mode == Mode::kAuto && state.schedules->limit_bytes() && state.choice->is_due_before(key_);
+bool Level::is_due_before(SegmentState& state, const RunContext& run) {
+  return options_.mode == Mode::kAuto && state.schedules->limit_bytes() &&
+         state.schedules->would_keep(run.sighting.tag) && state.choice->is_due_before(key_);
 }
 
 bool Level::learns_price(SegmentState& state) {
   return options_.mode == Mode::kAuto && state.schedules->limit_bytes() && state.choice->learns_price(key_);
 }
 
-bool Level::is_due_after(SegmentState& state, uint64_t host_ns, RunCounters& counters) {
+bool Level::is_due_after(SegmentState& state, uint64_t host_ns, const RunContext& run) {
   if (state.schedules->limit_bytes() == 0) return false;
+  RunCounters& counters = *run.counters;
+  if (!state.schedules->would_keep(run.sighting.tag)) {  // it is foreseen, so not new
+    ++counters.repeat_segments;
+    counters.repeat_segment_ns += host_ns;
+    return false;
+  }
   const bool is_due = state.choice->is_due_after(key_, host_ns);
   if (counters.runs + counters.warmups > 1) {  // the first run of all also wakes the kernel libraries
     const bool is_first = state.choice->was_first();
@@ -264,7 +271,7 @@ std::shared_ptr<BoundSchedule> Level::keep_schedule(size_t s, RunContext& run) {
   else
     kept = std::make_shared<LoadedSchedule>(std::move(schedule), *plan_, s, device_);
   state.last = kept;
-  state.schedules->insert(key_, kept, kept->bytes());
+  state.schedules->insert(key_, kept, kept->bytes(), run.sighting.tag);
   const uint64_t price_ns = ns_since(start);
   state.choice->note_price(resolve_ns, price_ns - resolve_ns);
   ++run.counters->loads;
@@ -347,6 +354,8 @@ CacheCounters Level::schedule_counters() const {
     sum.evictions += c.evictions;
     sum.entries += c.entries;
     sum.bytes += c.bytes;
+    sum.spared += c.spared;
+    sum.refused += c.refused;
   };
   for (const SegmentState& s : segments_) {
     if (s.schedules) add(s.schedules->counters());
@@ -360,6 +369,13 @@ void Level::resize_schedule_cache(size_t bytes) {
   for (SegmentState& s : segments_) {
     if (s.schedules) s.schedules->resize(bytes);
     for (auto& body : s.bodies) body->resize_schedule_cache(bytes);
+  }
+}
+
+void Level::set_outlook(Outlook* outlook) {
+  for (SegmentState& s : segments_) {
+    if (s.schedules) s.schedules->set_outlook(outlook);
+    for (auto& body : s.bodies) body->set_outlook(outlook);
   }
 }
 

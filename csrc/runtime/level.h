@@ -75,6 +75,8 @@ class Level : public Frame {
   const Level& body(size_t segment, size_t i) const { return *segments_[segment].bodies[i]; }
   CacheCounters schedule_counters() const;  // of this level and its bodies
   void resize_schedule_cache(size_t bytes);
+  // Forecasts that say what the schedule caches of this level and its bodies keep. Outlives all runs.
+  void set_outlook(Outlook* outlook);
   // Tests: drops one cached schedule of every segment, or what the resolver remembers.
   void drop_schedule(size_t n);
   std::string find_race() const;
@@ -102,9 +104,9 @@ class Level : public Frame {
   void bind(const std::vector<Argument>& arguments);
   void run_tasks(size_t s, RunContext& run);
   std::shared_ptr<BoundSchedule> find_schedule(size_t s, RunContext& run);
-  bool is_due_before(SegmentState& state);
+  bool is_due_before(SegmentState& state, const RunContext& run);
   bool learns_price(SegmentState& state);
-  bool is_due_after(SegmentState& state, uint64_t host_ns, RunCounters& counters);
+  bool is_due_after(SegmentState& state, uint64_t host_ns, const RunContext& run);
   std::shared_ptr<const Schedule> make_schedule(size_t s, RunContext& run, uint64_t& resolve_ns);
   std::shared_ptr<BoundSchedule> keep_schedule(size_t s, RunContext& run);
   void run_node_by_node(size_t s, RunContext& run);

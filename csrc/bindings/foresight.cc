@@ -45,7 +45,7 @@ std::optional<int64_t> choose(const std::vector<int64_t>& due, int64_t incoming)
 std::vector<Told> take_decisions(const PyExecutable& exe) {
   std::vector<Outlook::Decision> taken;
   {
-    const py::gil_scoped_release unlocked;
+    const Unlocked unlocked;
     taken = exe.core->take_decisions();
   }
   std::vector<Told> list;
@@ -112,7 +112,7 @@ void bind_foresight(py::module_& m) {
   m.def("choose_victim", &choose, py::arg("due"), py::arg("incoming"));
   m.def("take_decisions", &take_decisions, py::arg("executable"));
   m.def("measure_retention", &measure_retention, py::arg("signatures"), py::arg("entries"), py::arg("confidence"),
-        py::call_guard<py::gil_scoped_release>());
+        py::call_guard<Unlocked>());
   m.def("resolve_ahead", &resolve_ahead, py::arg("executable"), py::arg("shapes"));
   m.def("foresee", &foresee, py::arg("executable"), py::kw_only(), py::arg("min_confidence"), py::arg("min_pause"),
         py::arg("cpu_share"), py::arg("free_ns"), py::arg("max_outstanding"), py::arg("patience"));

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 SETTINGS_BYTES = 16 << 20  # settings and descriptions, which people write
 TABLE_BYTES = 256 << 20  # traces and tables, of which every line becomes an object
 
+_SHOWN = 500  # characters
 _PIECE_BYTES = 1 << 20
 
 
@@ -40,6 +41,12 @@ def read_bytes(path: str | os.PathLike[str], most_bytes: int) -> bytes:
 def read_text(path: str | os.PathLike[str], most_bytes: int) -> str:
     """The same as text: UTF-8, a byte order mark left out; a `ValueError` where it is something else."""
     return read_bytes(path, most_bytes).decode("utf-8-sig")
+
+
+def shortened(value: object) -> str:
+    """What a message shows of a text that comes from a file."""
+    text = str(value)
+    return text if len(text) <= _SHOWN else text[:_SHOWN] + "..."
 
 
 def read_array(path: str | os.PathLike[str]) -> NDArray[Any]:

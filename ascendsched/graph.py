@@ -10,6 +10,7 @@ import numpy as np
 
 from ascendsched.errors import GraphError
 from ascendsched.native import core as _core
+from ascendsched.one_process import OneProcess
 
 Attribute = int | float | str | Sequence[int] | Sequence[float] | Sequence[str] | np.ndarray[Any, Any]
 
@@ -59,7 +60,7 @@ class Tensor:
         return f"<Tensor {self.name}>"
 
 
-class Graph:
+class Graph(OneProcess):
     """Builds a graph of operators with the newest ONNX semantics.
 
     Examples
@@ -70,6 +71,8 @@ class Graph:
     >>> g.output(g.op("Relu", g.op("MatMul", x, w)), "y")
     >>> exe = asc.compile(g)
     """
+
+    _instead = "build it by a function, which you call where it is needed"
 
     def __init__(self, name: str = "graph") -> None:
         self.core = _core.Graph(name)

@@ -7,12 +7,14 @@ Experimental: the interface of the latter (``ascendsched/device.h``) may change 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from importlib.metadata import EntryPoint, entry_points
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ascendsched.errors import DeviceError, DeviceUnavailableError
 from ascendsched.native import core as _core
 from ascendsched.options import default_threads
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint, EntryPoints
 
 GROUP = "ascendsched.devices"
 
@@ -48,6 +50,13 @@ def register(capsule: Any) -> str:
         same name.
     """
     return _core.register_device(capsule)
+
+
+def entry_points(group: str, name: str | None = None) -> EntryPoints:
+    """What installed packages announce; the module that reads it takes longer to import than this package."""
+    from importlib import metadata
+
+    return metadata.entry_points(group=group) if name is None else metadata.entry_points(group=group, name=name)
 
 
 def load(device: str) -> None:

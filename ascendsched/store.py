@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import stat
 import tempfile
 from collections.abc import Callable
 from dataclasses import asdict, replace
@@ -18,6 +19,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from ascendsched._version import __version__
+from ascendsched.bounded import shortened
 from ascendsched.errors import AscendSchedError, GraphError, PlanError, UnsupportedError
 from ascendsched.executable import Executable, build, compile
 from ascendsched.graph import Graph
@@ -103,7 +105,7 @@ def save(core: _core.Executable, setup: Setup, path: str | os.PathLike[str]) -> 
     meta += b" " * (-(_HEADER_BYTES + len(structure) + len(meta)) % _ALIGNMENT)
     temporary = None
     try:
-        with tempfile.NamedTemporaryFile(dir=target.parent, prefix=f".{target.name}.", delete=False) as file:
+        with tempfile.NamedTemporaryFile(dir=target.parent, prefix=".saving.", delete=False) as file:
             temporary = file.name
             blocks = _Blocks(file)
             blocks.write(bytes(_HEADER_BYTES) + structure + meta)
@@ -119,11 +121,12 @@ def save(core: _core.Executable, setup: Setup, path: str | os.PathLike[str]) -> 
             file.write(header)
             file.flush()
             os.fsync(file.fileno())
-            os.fchmod(file.fileno(), 0o666 & ~_umask())
+            os.fchmod(file.fileno(), _mode_of(target))
         os.replace(temporary, target)
-    except OSError as error:
+    except (OSError, ValueError) as error:  # the last for what is no path at all
         _remove(temporary)
-        raise GraphError(f"[save] cannot write '{target}': {error.strerror or error}; choose another path") from None
+        why = (error.strerror if isinstance(error, OSError) else None) or error
+        raise GraphError(f"[save] cannot write '{target}': {why}; choose another path") from None
     except BaseException:
         _remove(temporary)
         raise
@@ -151,6 +154,14 @@ class _Blocks:
         self._file.write(self._block)
         self._file.flush()
         self._block.clear()
+
+
+def _mode_of(target: Path) -> int:
+    """Who may read and write the file: those who may now or, of a new one, as for all files that this process makes."""
+    try:
+        return stat.S_IMODE(os.stat(target).st_mode)
+    except OSError:
+        return 0o666 & ~_umask()
 
 
 def _umask() -> int:
@@ -246,7 +257,7 @@ def load(
         _check(saved, model)
         exe = _restore(saved, changes)
     except _UnusableError as reason:
-        exe = _rebuild(place, saved, model, str(reason), changes)
+        exe = _rebuild(place, saved, model, shortened(reason), changes)
     if warm and saved is not None and saved.meta["shapes"]:
         warm_again(exe._core, exe.inputs, saved.meta["shapes"])
     return exe
@@ -338,7 +349,7 @@ def _rebuild(place: str, saved: _Saved | None, model: Model | None, reason: str,
         model = saved.model_path if saved is not None else None
         difference = saved.difference() if saved is not None and model is not None else None
         if model is None or difference:
-            found = difference if difference and difference != reason else None
+            found = shortened(difference) if difference and shortened(difference) != reason else None
             raise GraphError(
                 f"[load] '{place}' is not used: {reason}{'; ' + found if found else ''}; pass model= to build it anew, "
                 f"or {_NOT_IN_USE}"

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ascendsched.arrays import numpy_dtype
+from ascendsched.bounded import shortened
 from ascendsched.errors import AscendSchedError, GraphError, OutOfMemoryError
 from ascendsched.native import core as _core
 from ascendsched.packed import DTYPE, is_kind
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
 
 _LOG = logging.getLogger("ascendsched")
 _MOST_SHAPES = 256  # of a file: each is a run; we keep 16
-_MOST_SHOWN = 500  # characters of what a file says, in a log
 _FORM = "[warmup] expected a list of shapes by input name such as [{'x': (1, 8)}], and values by input name"
 
 
@@ -101,9 +101,4 @@ def warm_again(core: _core.Executable, inputs: Sequence[TensorInfo], shapes: lis
             }
             warm_up(core, inputs, [{name: entry["shape"] for name, entry in signature.items()}], values)
         except (AscendSchedError, KeyError, ValueError) as error:
-            _LOG.warning("[load] not warmed up for %s: %s", _short(signature), _short(error))
-
-
-def _short(value: object) -> str:
-    text = str(value)
-    return text if len(text) <= _MOST_SHOWN else text[:_MOST_SHOWN] + "..."
+            _LOG.warning("[load] not warmed up for %s: %s", shortened(signature), shortened(error))

@@ -121,12 +121,12 @@ def load_profile(name: str) -> CostProfile:
         data = (resources.files("ascendsched.sim") / "profiles" / f"{name}.json").read_bytes()
         return parse_profile(name, data)
     path = Path(name)
-    if not path.is_file():
-        raise AscendSchedError(f"[simulate] no device '{name}'; known are {', '.join(known)}, or pass a profile's file")
     try:
         data = read_bytes(path, SETTINGS_BYTES)
     except (OSError, ValueError) as error:
-        raise AscendSchedError(f"[simulate] cannot read '{name}': {error}; pass a profile's file") from None
+        why = (error.strerror if isinstance(error, OSError) else None) or error
+        choices = f"known are {', '.join(known)}, or pass a profile's file"
+        raise AscendSchedError(f"[simulate] no device '{name[:80]}': {why}; {choices}") from None
     return parse_profile(path.stem, data)
 
 

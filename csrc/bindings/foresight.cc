@@ -7,7 +7,7 @@ namespace asc {
 namespace {
 
 std::optional<bool> resolve_ahead(const PyExecutable& exe, const std::vector<std::vector<int64_t>>& shapes) {
-  const py::gil_scoped_release unlocked;
+  const Unlocked unlocked;
   std::vector<Shape> list;
   for (const std::vector<int64_t>& dims : shapes) list.emplace_back(ArrayView<const int64_t>(dims.data(), dims.size()));
   return exe.core->resolve_ahead(list);
@@ -15,7 +15,7 @@ std::optional<bool> resolve_ahead(const PyExecutable& exe, const std::vector<std
 
 void foresee(const PyExecutable& exe, double min_confidence, double min_pause, double cpu_share, double free_ns,
              uint64_t max_outstanding, uint64_t patience) {
-  const py::gil_scoped_release unlocked;
+  const Unlocked unlocked;
   exe.core->foresee({min_confidence, min_pause, cpu_share, free_ns, max_outstanding, patience});
 }
 
@@ -45,7 +45,7 @@ std::optional<int64_t> choose(const std::vector<int64_t>& due, int64_t incoming)
 std::vector<Told> take_decisions(const PyExecutable& exe) {
   std::vector<Outlook::Decision> taken;
   {
-    const py::gil_scoped_release unlocked;
+    const Unlocked unlocked;
     taken = exe.core->take_decisions();
   }
   std::vector<Told> list;
@@ -112,13 +112,13 @@ void bind_foresight(py::module_& m) {
   m.def("choose_victim", &choose, py::arg("due"), py::arg("incoming"));
   m.def("take_decisions", &take_decisions, py::arg("executable"));
   m.def("measure_retention", &measure_retention, py::arg("signatures"), py::arg("entries"), py::arg("confidence"),
-        py::call_guard<py::gil_scoped_release>());
+        py::call_guard<Unlocked>());
   m.def("resolve_ahead", &resolve_ahead, py::arg("executable"), py::arg("shapes"));
   m.def("foresee", &foresee, py::arg("executable"), py::kw_only(), py::arg("min_confidence"), py::arg("min_pause"),
         py::arg("cpu_share"), py::arg("free_ns"), py::arg("max_outstanding"), py::arg("patience"));
   m.def(
       "wait_foreseen", [](const PyExecutable& exe, double timeout_s) { return exe.core->wait_foreseen(timeout_s); },
-      py::arg("executable"), py::arg("timeout_s"), py::call_guard<py::gil_scoped_release>());
+      py::arg("executable"), py::arg("timeout_s"), py::call_guard<Unlocked>());
 }
 
 }  // namespace asc

@@ -2,6 +2,7 @@
 
 #include "backends/cpu/build_info.h"
 #include "bindings/module.h"
+#include "bindings/unlocked.h"
 #include "runtime/devices.h"
 
 namespace asc {
@@ -11,7 +12,7 @@ namespace {
 // A device may belong to a package: its functions are not called with Python's lock.
 template <typename Use>
 auto with_device(const std::string& name, Use use) {
-  py::gil_scoped_release unlocked;
+  const Unlocked unlocked;
   return use(*create_device(name, {}));
 }
 

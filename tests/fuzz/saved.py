@@ -36,6 +36,7 @@ class SavedCases:
         self._folder = tempfile.TemporaryDirectory(prefix="fuzz")
         self.folder = Path(self._folder.name)
         self._files: dict[tuple[int, int], bytes | None] = {}
+        logging.getLogger("ascendsched").addHandler(logging.NullHandler())  # standard error may be a pipe that fills
 
     def file_of(self, model: onnx.ModelProto, variant: int) -> bytes | None:
         """A model saved behind two runs, alone (0) or with its own file beside it (1); None where we do not run it."""

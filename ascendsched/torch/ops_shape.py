@@ -42,7 +42,8 @@ def _view(c: Lowering, meta: Any, x: Value, size: Sequence[Any]) -> Tensor:
     has_zero = any(isinstance(s, int) and s == 0 for s in sizes)
     if len(moving) == 1 and not has_zero and -1 not in sizes:
         sizes[moving[0]] = -1  # what varies follows from the rest: the shape is a constant
-    return c.op("Reshape", x.tensor, c.sizes(sizes), allowzero=int(has_zero))
+    is_literal = has_zero or (len(moving) > 1 and -1 not in sizes)  # what varies may be zero
+    return c.op("Reshape", x.tensor, c.sizes(sizes), allowzero=int(is_literal))
 
 
 @lowers(aten.view.dtype)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnxruntime as ort
@@ -56,7 +57,7 @@ def check(model: ModelProto, *sizes: tuple[int, ...]) -> asc.Executable:
     return fused[0]
 
 
-KINDS: dict[str, tuple[tuple[int, ...], int, dict[str, object]]] = {
+KINDS: dict[str, tuple[tuple[int, ...], int, dict[str, Any]]] = {
     "stride of the kernel": ((2, 2), 1, {"strides": [2, 2]}),
     "overlapping": ((4, 3), 1, {"strides": [2, 1], "pads": [1, 0, 1, 2]}),
     "gaps": ((2, 2), 1, {"strides": [3, 4]}),

@@ -23,7 +23,7 @@ def weights(name: str, *shape: int) -> TensorProto:
 
 
 def network(nodes: list[NodeProto], constants: list[TensorProto], rank: int, channels: int) -> ModelProto:
-    dims = ["n", channels, *(f"d{i}" for i in range(rank - 2))]
+    dims: list[Any] = ["n", channels, *(f"d{i}" for i in range(rank - 2))]
     x = h.make_tensor_value_info("x", TensorProto.FLOAT, dims)
     y = h.make_tensor_value_info("y", TensorProto.FLOAT, None)
     graph = h.make_graph(nodes, "net", [x], [y], constants)

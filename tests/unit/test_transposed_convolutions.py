@@ -147,3 +147,18 @@ def test_signals_that_would_be_turned_at_every_step_stay() -> None:
     ]
     constants = [weights("first", 8, 3, 3), weights("second", 8, 8, 3), weights("scale", 8), weights("shift", 8)]
     assert "ConvLast" not in check(network(nodes, constants, 3, 3), (12,)).plan.text()
+
+
+def test_signals_turned_once_on_the_way_do_not_come_back_turned() -> None:
+    nodes = [
+        h.make_node("Conv", ["x", "first"], ["a"]),
+        h.make_node("Transpose", ["a"], ["b"], perm=[0, 2, 1]),
+        h.make_node("MaxPool", ["b"], ["c"], kernel_shape=[2]),
+        h.make_node("Transpose", ["c"], ["d"], perm=[0, 2, 1]),
+        h.make_node("Conv", ["d", "second"], ["e"]),
+        h.make_node("Conv", ["e", "third"], ["y"]),
+    ]
+    constants = [weights("first", 8, 3, 3), weights("second", 8, 7, 3), weights("third", 2, 8, 3)]
+    exe = check(network(nodes, constants, 3, 3), (12,))
+    assert exe.plan.text().count("ConvLast") == 3
+    assert "PoolLast" not in exe.plan.text()

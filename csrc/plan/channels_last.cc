@@ -62,7 +62,8 @@ class Arranger {
         turn(n.inputs[0], Order::kFirst);
         makes_last = true;
       } else if (n.op == "Transpose") {
-        makes_last = turns_to_first(n) && static_cast<int>(n.attributes.get_ints("perm").size()) == rank;
+        makes_last = turns_to_first(n) && static_cast<int>(n.attributes.get_ints("perm").size()) == rank &&
+                     !is_last(n.inputs[0]);  // of signals, the same turn leads back
       } else if ((is_turned && passes_order_on(n.op)) ||
                  (!n.inputs.empty() && is_last(n.inputs[0]) && keeps_channels(n, rank))) {
         makes_last = true;

@@ -39,7 +39,8 @@ void LastOrder::emit(PlanNode p) {
     if (passes_on && v != kNoValue && last_rank_[v])
       for (ValueId out : p.node.outputs)
         if (out != kNoValue) last_rank_[out] = std::max(last_rank_[out], last_rank_[v]);
-  if (op == "Transpose" && turns_to_first(p.node))  // from values with channels last, whoever made them
+  // From values with channels last, whoever made them. Of signals, the same turn leads back.
+  if (op == "Transpose" && turns_to_first(p.node) && !last_rank_[p.node.inputs[0]])
     last_rank_[p.node.outputs[0]] = static_cast<int>(p.node.attributes.get_ints("perm").size());
   b_.nodes.push_back(std::move(p));
 }

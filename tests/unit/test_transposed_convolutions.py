@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnxruntime as ort
@@ -22,7 +23,7 @@ def weights(name: str, *shape: int) -> TensorProto:
 
 
 def network(nodes: list[NodeProto], constants: list[TensorProto], rank: int, channels: int) -> ModelProto:
-    dims = ["n", channels, *(f"d{i}" for i in range(rank - 2))]
+    dims: list[Any] = ["n", channels, *(f"d{i}" for i in range(rank - 2))]
     x = h.make_tensor_value_info("x", TensorProto.FLOAT, dims)
     y = h.make_tensor_value_info("y", TensorProto.FLOAT, None)
     graph = h.make_graph(nodes, "net", [x], [y], constants)
@@ -56,7 +57,7 @@ def check(model: ModelProto, *sizes: tuple[int, ...]) -> asc.Executable:
     return fused[0]
 
 
-KINDS: dict[str, tuple[tuple[int, ...], int, dict[str, object]]] = {
+KINDS: dict[str, tuple[tuple[int, ...], int, dict[str, Any]]] = {
     "stride of the kernel": ((2, 2), 1, {"strides": [2, 2]}),
     "overlapping": ((4, 3), 1, {"strides": [2, 1], "pads": [1, 0, 1, 2]}),
     "gaps": ((2, 2), 1, {"strides": [3, 4]}),
@@ -146,3 +147,18 @@ def test_signals_that_would_be_turned_at_every_step_stay() -> None:
     ]
     constants = [weights("first", 8, 3, 3), weights("second", 8, 8, 3), weights("scale", 8), weights("shift", 8)]
     assert "ConvLast" not in check(network(nodes, constants, 3, 3), (12,)).plan.text()
+
+
+def test_signals_turned_once_on_the_way_do_not_come_back_turned() -> None:
+    nodes = [
+        h.make_node("Conv", ["x", "first"], ["a"]),
+        h.make_node("Transpose", ["a"], ["b"], perm=[0, 2, 1]),
+        h.make_node("MaxPool", ["b"], ["c"], kernel_shape=[2]),
+        h.make_node("Transpose", ["c"], ["d"], perm=[0, 2, 1]),
+        h.make_node("Conv", ["d", "second"], ["e"]),
+        h.make_node("Conv", ["e", "third"], ["y"]),
+    ]
+    constants = [weights("first", 8, 3, 3), weights("second", 8, 7, 3), weights("third", 2, 8, 3)]
+    exe = check(network(nodes, constants, 3, 3), (12,))
+    assert exe.plan.text().count("ConvLast") == 3
+    assert "PoolLast" not in exe.plan.text()

@@ -48,6 +48,10 @@ std::shared_ptr<const Tiling> tile_fold_conv(const ConvShape& shape);
 bool wants_float_taps(const TilingContext& ctx, const ConvShape& shape);
 std::shared_ptr<const Tiling> tile_float_taps(const ConvShape& shape);
 
+// Float32: whether there is one channel along one axis, and products of the signal as it lies are the quickest; those.
+bool wants_signal(const TilingContext& ctx, const ConvShape& shape);
+std::shared_ptr<const Tiling> tile_signal(const ConvShape& shape);
+
 // Float32, or with bfloat16 weights; null where oneDNN is absent, refuses, or has reference code only.
 std::shared_ptr<const Tiling> try_onednn_conv(const TilingContext& ctx, const ConvShape& shape);
 

@@ -28,7 +28,7 @@ Array = np.ndarray[Any, Any]
 
 
 class PlanView:
-    """The compiled plan, to read."""
+    """The compiled plan, to read; as a string, its text."""
 
     def __init__(self, core: _core.Executable) -> None:
         self._core = core
@@ -36,6 +36,9 @@ class PlanView:
     def text(self) -> str:
         """The plan as text; the same graph and options give the same bytes."""
         return self._core.plan_text
+
+    def __str__(self) -> str:
+        return self.text()
 
     @property
     def dynamic_reasons(self) -> list[str]:
@@ -69,6 +72,11 @@ class Executable:
     def mode(self) -> str:
         """The mode asked for: "host", "sink" or "auto"."""
         return self._setup.mode
+
+    @property
+    def has_virtual_time(self) -> bool:
+        """Whether the device's time is only in profiles, and not what a caller waits for."""
+        return self._setup.device.partition(":")[0] == "sim"
 
     @property
     def plan(self) -> PlanView:
@@ -293,6 +301,7 @@ def compile(
     files: dict[Path, os.stat_result] = {}
     kinds: dict[str, str] = {}
     if isinstance(model, Graph):
+        model.check_names()
         graph = model.core
     else:
         from ascendsched.frontends import onnx as frontend
@@ -305,6 +314,7 @@ def compile(
 
 def build(graph: _core.Graph, setup: Setup, *, keep_graph: bool = False) -> Executable:
     """Compiles a graph as `setup` says. Unless it is to be kept, it is empty afterwards."""
+    _check_names(setup.device, setup.mode, setup.options)
     o = setup.options if setup.options is not None else from_environment()
     plugins.load(setup.device)
     device = setup.device

@@ -12,10 +12,11 @@ from typing import Any
 
 from ascendsched.errors import DeviceError, DeviceUnavailableError
 from ascendsched.native import core as _core
+from ascendsched.options import default_threads
 
 GROUP = "ascendsched.devices"
 
-_OURS = ("cpu", "null", "timed")
+_OURS = ("cpu", "null", "sim", "timed")
 _loaded: set[str] = set()
 
 
@@ -69,6 +70,8 @@ def load(device: str) -> None:
     for entry in entries[:1]:
         _load(name, entry)
     _loaded.add(name)
+    if not entries:
+        devices()  # so that the core, which refuses the name, can list those of packages
 
 
 def devices() -> list[DeviceInfo]:
@@ -82,7 +85,7 @@ def devices() -> list[DeviceInfo]:
             load(name)
         except DeviceError as error:
             refused.append(DeviceInfo(name, f"not available: {error}"))
-    known = [DeviceInfo(name, description) for name, description in _core.devices()]
+    known = [DeviceInfo(name, description) for name, description in _core.devices(default_threads())]
     return known + [info for info in refused if info.name not in {device.name for device in known}]
 
 

@@ -64,11 +64,11 @@ class Binding:
     """Fixed input and output buffers, from `Executable.bind`: repeated runs without conversion or copies."""
 
     def __init__(self, core: _core.Binding, types: dict[str, str]) -> None:
-        self._core = core
+        self._run = core.run
         self._types = types
         if not is_converted(list(types.values())):
             self.run = core.run  # type: ignore[method-assign]  # saves a call where a call is what counts
 
     def run(self) -> dict[str, Array]:
         """Reads the bound inputs as they are now; bound outputs are overwritten, others are fresh arrays."""
-        return named_results(self._core.run(), self._types)
+        return named_results(self._run(), self._types)

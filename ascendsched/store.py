@@ -23,6 +23,7 @@ from ascendsched.executable import Executable, build, compile
 from ascendsched.graph import Graph
 from ascendsched.native import core as _core
 from ascendsched.options import Options, options_from
+from ascendsched.packed import is_known
 from ascendsched.setup import Setup, SourceFile
 from ascendsched.warmup import check_shapes, recent_shapes, warm_again
 
@@ -273,7 +274,7 @@ def _check_meta(meta: Any) -> None:
     kinds = meta["kinds"]
     if not (isinstance(meta["device"], str) and isinstance(meta["mode"], str) and isinstance(meta["shapes"], list)):
         raise TypeError
-    if kinds != {} and not all(isinstance(kind, str) for kind in kinds.values()):
+    if kinds != {} and not all(map(is_known, kinds.values())):
         raise TypeError
     if meta["source"] is not None:
         if not meta["source"]["files"]:

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from ascendsched.tensor_info import TensorInfo
 
 _LOG = logging.getLogger("ascendsched")
+_MOST_SHAPES = 256  # of a file: each is a run; we keep 16
+_MOST_SHOWN = 500  # characters of what a file says, in a log
 _FORM = "[warmup] expected a list of shapes by input name such as [{'x': (1, 8)}], and values by input name"
 
 
@@ -77,11 +79,14 @@ def check_shapes(shapes: list[Any]) -> None:
     AttributeError, KeyError, TypeError, ValueError
         Where it is something else.
     """
+    if len(shapes) > _MOST_SHAPES:
+        raise ValueError
     for signature in shapes:
         for entry in signature.values():
-            if not all(isinstance(dim, int) and dim >= 0 for dim in entry["shape"]):
+            if not all(type(dim) is int and 0 <= dim < 1 << 63 for dim in entry["shape"]):
                 raise ValueError
-            bytes.fromhex(entry["value"] or "")
+            if entry["value"] is not None:
+                bytes.fromhex(entry["value"])
 
 
 def warm_again(core: _core.Executable, inputs: Sequence[TensorInfo], shapes: list[dict[str, Any]]) -> None:
@@ -96,4 +101,9 @@ def warm_again(core: _core.Executable, inputs: Sequence[TensorInfo], shapes: lis
             }
             warm_up(core, inputs, [{name: entry["shape"] for name, entry in signature.items()}], values)
         except (AscendSchedError, KeyError, ValueError) as error:
-            _LOG.warning("[load] not warmed up for %s: %s", signature, error)
+            _LOG.warning("[load] not warmed up for %s: %s", _short(signature), _short(error))
+
+
+def _short(value: object) -> str:
+    text = str(value)
+    return text if len(text) <= _MOST_SHOWN else text[:_MOST_SHOWN] + "..."

@@ -145,7 +145,8 @@ def _read(
     except GraphError:
         raise
     except (OSError, ValueError) as error:  # ValueError: a zero byte in the path
-        raise GraphError(f"[onnx] cannot read '{path}': {error}; check its permissions") from None
+        why = error.strerror if isinstance(error, OSError) else error
+        raise GraphError(f"[onnx] cannot read '{path}': {why}; check its permissions") from None
     return _parsed(data, f"'{path}'", weights), path.parent
 
 

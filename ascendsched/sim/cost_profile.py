@@ -9,6 +9,7 @@ from pathlib import Path
 
 import msgspec
 
+from ascendsched.bounded import SETTINGS_BYTES, read_bytes
 from ascendsched.errors import AscendSchedError
 
 SCHEMA = "ascendsched.cost_profile/1"
@@ -122,7 +123,11 @@ def load_profile(name: str) -> CostProfile:
     path = Path(name)
     if not path.is_file():
         raise AscendSchedError(f"[simulate] no device '{name}'; known are {', '.join(known)}, or pass a profile's file")
-    return parse_profile(path.stem, path.read_bytes())
+    try:
+        data = read_bytes(path, SETTINGS_BYTES)
+    except (OSError, ValueError) as error:
+        raise AscendSchedError(f"[simulate] cannot read '{name}': {error}; pass a profile's file") from None
+    return parse_profile(path.stem, data)
 
 
 def parse_profile(name: str, data: bytes) -> CostProfile:

@@ -54,7 +54,7 @@ def _view_dtype(c: Lowering, meta: Any, x: Value, dtype: Any) -> Tensor:
 def _permute(c: Lowering, meta: Any, x: Value, dims: Sequence[int]) -> Tensor:
     perm = [x.axis(d) for d in dims]
     made = c.op("Transpose", x.tensor, perm=perm)
-    if perm == [1, 0]:
+    if x.rank > 1 and perm == [*range(x.rank - 2), x.rank - 1, x.rank - 2]:
         c.transposed[made] = x.tensor
     return made
 

@@ -6,11 +6,12 @@ import json
 import logging
 import os
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ascendsched.bounded import TABLE_BYTES, read_text
 from ascendsched.errors import GraphError, PlanError
 from ascendsched.native import core as _core
 from ascendsched.options import MAX_WORKERS, default_threads
@@ -238,7 +239,7 @@ def replay(log: str | os.PathLike[str]) -> list[tuple[list[Event], list[Event]]]
         For a file that is no log.
     """
     try:
-        lines: Iterable[str] = Path(log).read_text(encoding="utf-8").splitlines()
+        lines = read_text(log, TABLE_BYTES).splitlines()
         return [_replay_one(json.loads(line)) for line in lines if line.strip()]
     except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         raise GraphError(f"[governor] '{os.fspath(log)}' is no log of decisions: {error}") from None

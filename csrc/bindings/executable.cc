@@ -22,7 +22,8 @@ const PlanValue& value_of(const PyExecutable& exe, const std::vector<ValueId>& v
 // Subclasses of ndarray may mean something else by their bytes (masks, for one): normalize looks at them.
 bool is_plain_array(py::handle object) { return Py_TYPE(object.ptr()) == py::detail::npy_api::get().PyArray_Type_; }
 
-// For messages: names may be any object, and text without a UTF-8 form.
+}  // namespace
+
 std::string text_of(py::handle object) {
   try {
     const py::str text(object);
@@ -31,6 +32,8 @@ std::string text_of(py::handle object) {
     return "(an object without text)";
   }
 }
+
+namespace {
 
 py::array take_array(const PyExecutable& exe, const PlanValue& value, py::handle object) {
   if (is_plain_array(object)) {
@@ -71,6 +74,8 @@ void add_feed(const PyExecutable& exe, size_t i, py::handle object, Feeds& feeds
                    (surplus.empty() ? "" : " unknown " + surplus + ";") + " the model takes " + known);
 }
 
+}  // namespace
+
 Feeds take_feeds(const PyExecutable& exe, const py::dict& given) {
   Feeds feeds;
   feeds.views.reserve(exe.input_names.size());
@@ -84,6 +89,8 @@ Feeds take_feeds(const PyExecutable& exe, const py::dict& given) {
   return feeds;
 }
 
+namespace {
+
 Feeds take_positional(const PyExecutable& exe, const py::tuple& given) {
   Feeds feeds;
   if (given.size() != exe.input_names.size())
@@ -91,48 +98,6 @@ Feeds take_positional(const PyExecutable& exe, const py::tuple& given) {
                      std::to_string(given.size()) + "; pass them in graph order or by name");
   for (size_t i = 0; i < given.size(); ++i) add_feed(exe, i, given[i], feeds);
   return feeds;
-}
-
-// Views of caller-owned result arrays; they must be usable in place and writeable.
-void take_bound(const PyExecutable& exe, const py::dict& outputs, std::vector<TensorView>& views,
-                std::vector<py::object>& held) {
-  views.resize(exe.output_names.size());
-  for (const auto& item : outputs) {
-    size_t i = 0;
-    while (i < exe.output_names.size() && !exe.output_names[i].equal(item.first)) ++i;
-    const std::string name = text_of(item.first);
-    if (i == exe.output_names.size()) throw GraphError("[bind] output '" + name + "' is not one of the model's");
-    const DType dtype = value_of(exe, exe.core->plan().outputs, i).type.dtype;
-    if (!py::isinstance<py::array>(item.second)) throw GraphError("[bind] output '" + name + "' must be a NumPy array");
-    py::array array = py::reinterpret_borrow<py::array>(item.second);
-    if (!is_usable(array, dtype) || !array.writeable())
-      throw GraphError("[bind] output '" + name + "' must be a writeable, C-contiguous, aligned array of " +
-                       name_of(dtype) + ", got " + text_of(array.dtype()));
-    views[i] = view_of(array, dtype);
-    held.push_back(std::move(array));
-  }
-}
-
-bool share_memory(const TensorView& a, const TensorView& b) {
-  const auto bytes = [](const TensorView& v) {
-    return v.data ? static_cast<uintptr_t>(v.shape.num_elements()) * size_of(v.dtype) : 0;
-  };
-  const auto first_a = reinterpret_cast<uintptr_t>(a.data), first_b = reinterpret_cast<uintptr_t>(b.data);
-  return bytes(a) && bytes(b) && first_a < first_b + bytes(b) && first_b < first_a + bytes(a);
-}
-
-// Kernels may write a result before they have read all of an input: in place would be silently wrong for most.
-void check_apart(const PyExecutable& exe, const Feeds& feeds, const std::vector<TensorView>& bound) {
-  const auto complain = [&](size_t i, const char* what, const py::str& other) {
-    throw GraphError("[bind] output '" + text_of(exe.output_names[i]) + "' shares memory with " + what + " '" +
-                     text_of(other) + "'; bind a buffer of its own");
-  };
-  for (size_t i = 0; i < bound.size(); ++i) {
-    for (size_t k = 0; k < feeds.views.size(); ++k)
-      if (share_memory(bound[i], feeds.views[k])) complain(i, "input", exe.input_names[k]);
-    for (size_t k = 0; k < i; ++k)
-      if (share_memory(bound[i], bound[k])) complain(i, "output", exe.output_names[k]);
-  }
 }
 
 py::list results_of(const Run& run, const std::vector<py::object>& bound_arrays) {
@@ -145,14 +110,6 @@ py::list results_of(const Run& run, const std::vector<py::object>& bound_arrays)
       list.append(make_array(r.view, r.fresh));
   }
   return list;
-}
-
-// Result arrays by position; none where a result is not bound.
-std::vector<py::object> by_position(const PyExecutable& exe, const py::dict& outputs) {
-  std::vector<py::object> arrays(exe.output_names.size(), py::none());
-  for (size_t i = 0; i < arrays.size(); ++i)
-    if (outputs.contains(exe.output_names[i])) arrays[i] = outputs[exe.output_names[i]];
-  return arrays;
 }
 
 // Starts a run and waits for it. Throws its error.
@@ -171,6 +128,8 @@ std::shared_ptr<Run> complete_run(const PyExecutable& exe, const Feeds& feeds, c
   return run;
 }
 
+}  // namespace
+
 py::list run_now(const PyExecutable& exe, const Feeds& feeds, const std::vector<TensorView>& bound,
                  const std::vector<py::object>& bound_arrays) {
   const std::shared_ptr<Run> run = complete_run(exe, feeds, bound, bound_arrays);
@@ -183,6 +142,8 @@ py::dict as_dict(const PyExecutable& exe, const py::list& results) {
   for (size_t i = 0; i < results.size(); ++i) d[exe.output_names[i]] = results[i];
   return d;
 }
+
+namespace {
 
 // A run in flight; keeps the arrays that it reads and writes.
 struct PyRun {
@@ -210,14 +171,6 @@ py::list wait_for(PyRun& r, std::optional<double> timeout) {
   }
   return results_of(*r.run, r.bound_arrays);
 }
-
-struct PyBinding {
-  py::object owner;  // keeps the executable
-  const PyExecutable* exe;
-  Feeds feeds;
-  std::vector<TensorView> bound;
-  std::vector<py::object> bound_arrays;
-};
 
 py::list signature_of(const PyExecutable& exe, const std::vector<ValueId>& values) {
   py::list list;
@@ -291,11 +244,6 @@ void bind_executable(py::module_& m) {
       .def_property_readonly("is_done", [](const PyRun& r) { return r.run->is_done(); })
       .def_property_readonly("output_names", [](const PyRun& r) { return r.output_names; });
 
-  py::class_<PyBinding>(m, "Binding").def("run", [](const PyBinding& b) -> py::object {
-    if (py::object done = repeat_bound(*b.exe, b.feeds, b.bound, b.bound_arrays)) return done;
-    return as_dict(*b.exe, run_now(*b.exe, b.feeds, b.bound, b.bound_arrays));
-  });
-
   py::class_<PyExecutable>(m, "Executable")
       .def("call",
            [](const PyExecutable& e, const py::args& args) -> py::object {
@@ -322,16 +270,6 @@ void bind_executable(py::module_& m) {
              const Feeds feeds = take_feeds(e, given);
              py::gil_scoped_release unlocked;
              e.core->warm_up(feeds.views);
-           })
-      .def("bind",
-           [](const py::object& self, const py::dict& inputs, const py::dict& outputs) {
-             const auto& e = self.cast<const PyExecutable&>();
-             auto b = std::unique_ptr<PyBinding>(new PyBinding{self, &e, take_feeds(e, inputs), {}, {}});
-             std::vector<py::object> held;
-             take_bound(e, outputs, b->bound, held);
-             check_apart(e, b->feeds, b->bound);
-             b->bound_arrays = by_position(e, outputs);
-             return b;
            })
       .def_property_readonly("inputs", [](const PyExecutable& e) { return signature_of(e, e.core->plan().inputs); })
       .def_property_readonly("outputs", [](const PyExecutable& e) { return signature_of(e, e.core->plan().outputs); })

@@ -55,6 +55,7 @@ PYBIND11_MODULE(_core, m) {
   asc::bind_errors(m);
   asc::bind_graph(m);
   asc::bind_executable(m);
+  asc::bind_bindings(m);
   asc::bind_store(m);
   asc::bind_tensor_call(m);
   asc::bind_support(m);

@@ -45,11 +45,14 @@ void bind_support(py::module_& m) {
     for (const auto& [name, value] : cpu_build_info()) d[py::str(name)] = value;
     return d;
   });
-  m.def("devices", [] {
-    py::list list;
-    for (const DeviceListing& d : list_devices()) list.append(py::make_tuple(d.name, d.description));
-    return list;
-  });
+  m.def(
+      "devices",
+      [](int threads) {
+        py::list list;
+        for (const DeviceListing& d : list_devices(threads)) list.append(py::make_tuple(d.name, d.description));
+        return list;
+      },
+      py::arg("threads"));
 }
 
 }  // namespace asc

@@ -82,7 +82,10 @@ class HostSegment {
 
   Step make_step(const PlanNode& node) const;
   void place_internals(uint32_t n, const Step& step, Table& table);
-  Stream& stream_of(uint32_t n, const Use& use) { return use.streams ? use.streams->prepare(n) : *use.run->stream; }
+  template <class Timer>
+  void launch_on(Stream& stream, uint32_t n, const Use& use);
+  template <class Timer>
+  void launch_prepared(uint32_t n, const Use& use);
 
   Resolver& resolver_;
   const size_t index_;

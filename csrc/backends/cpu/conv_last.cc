@@ -17,6 +17,12 @@ constexpr int kConvInputs = 3;  // x, weights, bias
 
 ConvShape make_conv_last_shape(const TilingContext& ctx) {
   const Shape x = channels_first(ctx.input(0));
+  if (ctx.node().op == conv_transpose_last_op().name) {
+    ConvShape s = make_spreading_shape(ctx, x);
+    drop_single_axes(s);
+    s.is_last = true;
+    return s;
+  }
   const Shape& w = ctx.input(1);
   ConvShape s;
   static_cast<PlainWindow&>(s) = make_window_over(ctx, x, w.begin() + 2, false);
@@ -52,7 +58,7 @@ Status launch_turned(const Task& task, void* const* slots, Worker& worker) {
   auto* workspace = static_cast<char*>(task.workspace(slots));
   auto* x = reinterpret_cast<float*>(workspace + t.x_offset);
   auto* y = reinterpret_cast<float*>(workspace + t.y_offset);
-  turn(task.input<float>(slots, 0), s.batch, s.input_size(), s.channels, x);
+  turn(task.input<float>(slots, 0), s.batch, s.read_size(), s.channels, x);
   void* own[] = {nullptr, x, slots[task.operands[1]], s.has_bias ? slots[task.operands[2]] : nullptr, y, workspace};
   const uint32_t operands[kConvInputs + 1 + kExtraOperands] = {1, 2, s.has_bias ? 3u : 0u, 4, 5};
   Task inner = task;
@@ -60,20 +66,21 @@ Status launch_turned(const Task& task, void* const* slots, Worker& worker) {
   inner.input_count = kConvInputs;
   inner.operands = operands;
   const Status status = t.inner->launch(inner, own, worker);
-  if (status == Status::kOk) turn(y, s.batch, s.out_channels, s.output_size(), task.output<float>(slots, 0));
+  if (status == Status::kOk) turn(y, s.batch, s.out_channels, s.made_size(), task.output<float>(slots, 0));
   return status;
 }
 
 std::shared_ptr<const Tiling> tile_turned(const TilingContext& ctx, const ConvShape& s) {
   auto t = create_tiling<TurnedConv>(launch_turned, "channels first");
   t->shape = s;
-  t->inner =
-      s.is_depthwise() ? tile_depthwise_conv<float>(s) : tile_column_conv<float>(s, threads_for(ctx, s.operations()));
+  t->inner = s.is_transposed    ? tile_fold_conv<float>(s)
+             : s.is_depthwise() ? tile_depthwise_conv<float>(s)
+                                : tile_column_conv<float>(s, threads_for(ctx, s.operations()));
   t->workspace_bytes = round_up(t->inner->workspace_bytes);
   t->x_offset = t->workspace_bytes;
-  t->y_offset = t->x_offset + round_up(static_cast<size_t>(s.batch * s.channels * s.input_size()) * sizeof(float));
+  t->y_offset = t->x_offset + round_up(static_cast<size_t>(s.batch * s.channels * s.read_size()) * sizeof(float));
   t->workspace_bytes =
-      t->y_offset + round_up(static_cast<size_t>(s.batch * s.out_channels * s.output_size()) * sizeof(float));
+      t->y_offset + round_up(static_cast<size_t>(s.batch * s.out_channels * s.made_size()) * sizeof(float));
   return t;
 }
 
@@ -160,9 +167,24 @@ void append(const ConvEnd& end, const memory::desc& y, dnnl::post_ops* to) {
   }
 }
 
-std::shared_ptr<const Tiling> create(const ConvShape& s, const std::vector<ConvEnd>& ends) {
-  const memory::dims w = weight_dims(s);
-  const memory::desc y = rows_of_channels(with_spatial({s.batch, s.out_channels}, s, s.output));
+// Of a transposed one in the order of its dimensions for oneDNN, output channels first, which is not theirs in memory.
+memory::desc plain_weights(const ConvShape& s) {
+  if (!s.is_transposed) return plain_desc(weight_dims(s), memory::data_type::f32);
+  const memory::desc lying =
+      plain_desc(with_spatial({s.groups, s.group_channels(), s.group_outputs()}, s, s.kernel), memory::data_type::f32);
+  memory::dims dims = lying.get_dims(), strides = lying.get_strides();
+  std::swap(dims[1], dims[2]);
+  std::swap(strides[1], strides[2]);
+  const int first = s.groups == 1 ? 1 : 0;
+  return memory::desc({dims.begin() + first, dims.end()}, memory::data_type::f32,
+                      {strides.begin() + first, strides.end()});
+}
+
+template <typename Convolution>
+std::shared_ptr<const Tiling> create(const ConvShape& s, dnnl::algorithm algorithm, const std::vector<ConvEnd>& ends) {
+  const memory::desc w = plain_weights(s);
+  const int64_t *read = s.is_transposed ? s.output : s.input, *made = s.is_transposed ? s.input : s.output;
+  const memory::desc y = rows_of_channels(with_spatial({s.batch, s.out_channels}, s, made));
   dnnl::post_ops post;
   std::vector<int> added;  // positions of additions
   for (const ConvEnd& end : ends) {
@@ -173,10 +195,10 @@ std::shared_ptr<const Tiling> create(const ConvShape& s, const std::vector<ConvE
   dnnl::primitive_attr attr;
   attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
   attr.set_post_ops(post);
-  const dnnl::convolution_forward::primitive_desc pd(
-      onednn_engine(), dnnl::prop_kind::forward_inference, dnnl::algorithm::convolution_direct,
-      rows_of_channels(with_spatial({s.batch, s.channels}, s, s.input)),
-      memory::desc(w, memory::data_type::f32, memory::format_tag::any),
+  const typename Convolution::primitive_desc pd(
+      onednn_engine(), dnnl::prop_kind::forward_inference, algorithm,
+      rows_of_channels(with_spatial({s.batch, s.channels}, s, read)),
+      memory::desc(w.get_dims(), memory::data_type::f32, memory::format_tag::any),
       s.has_bias ? plain_desc({s.out_channels}, memory::data_type::f32) : memory::desc(), y, spatial_dims(s, s.stride),
       spatial_dims(s, s.dilation, -1), spatial_dims(s, s.pad_begin), spatial_dims(s, s.pad_end), attr);
   if (is_reference(pd)) return nullptr;
@@ -184,7 +206,7 @@ std::shared_ptr<const Tiling> create(const ConvShape& s, const std::vector<ConvE
   t->launch = launch_onednn;
   t->implementation = "onednn:last";
   t->has_bias = s.has_bias;
-  t->plain_weights = plain_desc(w, memory::data_type::f32);
+  t->plain_weights = w;
   t->packed_weights = pd.weights_desc();
   t->packed_bytes = t->packed_weights.get_size();
   t->packed_layout = layout_hash(t->packed_weights);
@@ -197,7 +219,7 @@ std::shared_ptr<const Tiling> create(const ConvShape& s, const std::vector<ConvE
   if (s.has_bias) a.push_back({DNNL_ARG_BIAS, pd.bias_desc()});
   for (int at : added) a.push_back({DNNL_ARG_ATTR_MULTIPLE_POST_OP(at) | DNNL_ARG_SRC_1, y});
   t->operands = static_cast<int>(added.size());
-  t->convolution = std::make_unique<OneDnnPrimitive>(dnnl::convolution_forward(pd), std::move(a));
+  t->convolution = std::make_unique<OneDnnPrimitive>(Convolution(pd), std::move(a));
   return t;
 }
 
@@ -207,11 +229,12 @@ bool has_conv_last() { return current_isa() != Isa::kBase; }
 
 std::shared_ptr<const Tiling> try_conv_last(const TilingContext& ctx, const std::vector<ConvEnd>& ends) {
   const ConvShape s = make_conv_last_shape(ctx);
-  if (!ends.empty() && wants_float_taps(ctx, s)) return nullptr;
+  if (!s.is_transposed && !ends.empty() && wants_float_taps(ctx, s)) return nullptr;
   if (!ctx.options().use_onednn || !ctx.is_constant(1) || s.batch == 0 || s.input_size() == 0) return nullptr;
   const OpenMpThreads threads(threads_for(ctx, s.operations()));
   try {
-    return create(s, ends);
+    if (s.is_transposed) return create<dnnl::deconvolution_forward>(s, dnnl::algorithm::deconvolution_direct, ends);
+    return create<dnnl::convolution_forward>(s, dnnl::algorithm::convolution_direct, ends);
   } catch (const dnnl::error&) {
     return nullptr;
   }
@@ -228,7 +251,7 @@ std::shared_ptr<const Tiling> try_conv_last(const TilingContext&, const std::vec
 std::shared_ptr<const Tiling> tile_conv_last(const TilingContext& ctx) {
   if (count_of(ctx.output(0)) == 0) return create_empty_tiling();
   ConvShape s = make_conv_last_shape(ctx);
-  if (wants_float_taps(ctx, s)) return tile_float_taps(s);
+  if (!s.is_transposed && wants_float_taps(ctx, s)) return tile_float_taps(s);
   if (auto t = try_conv_last(ctx, {})) return t;
   s.is_last = false;  // as the convolution behind the turning sees it
   return tile_turned(ctx, s);
@@ -236,6 +259,7 @@ std::shared_ptr<const Tiling> tile_conv_last(const TilingContext& ctx) {
 
 void register_conv_last(KernelRegistry& registry) {
   registry.add(conv_last_op().name, DType::kFloat32, tile_conv_last);
+  registry.add(conv_transpose_last_op().name, DType::kFloat32, tile_conv_last);
 }
 
 }  // namespace asc::cpu

@@ -16,7 +16,7 @@ class Matcher {
 
   FoundConv match() {
     for (size_t i = 0; i < body_.step_count(); ++i)
-      if (body_.step(i).op == conv_last_op().name) return match(i);
+      if (body_.step(i).op == conv_last_op().name || body_.step(i).op == conv_transpose_last_op().name) return match(i);
     return {};
   }
 

@@ -106,7 +106,12 @@ std::string Executable::explain() {
   for (const std::string& reason : plan_->dynamic_reasons) out += "dynamic because " + reason + "\n";
   if (info.can_run_inline) out += "a synchronous run on an idle stream executes on the caller's thread\n";
   explain_level(*root_, "  ", out);
-  if (foresight_) out += foresight_->explain();
+  if (foresight_) {
+    const CacheCounters kept = root_->schedule_counters();
+    out += foresight_->explain() + "schedules: " + std::to_string(kept.spared) +
+           " times one stayed because it was foreseen, " + std::to_string(kept.refused) +
+           " times one was not kept because all others were due before\n";
+  }
   return out;
 }
 

@@ -177,7 +177,8 @@ std::shared_ptr<BoundSchedule> Level::find_schedule(size_t s, RunContext& run) {
   }
   const bool sinks_at_once = options_.mode == Mode::kSink || (options_.mode == Mode::kAuto && plan_->is_static());
   if (sinks_at_once || run.sinks_now) return keep_schedule(s, run);
-  if (!is_due_before(segments_[s], run)) return nullptr;
+  segments_[s].has_room = segments_[s].schedules->would_keep(run.sighting.tag);
+  if (!is_due_before(segments_[s])) return nullptr;
   std::shared_ptr<BoundSchedule> kept = keep_schedule(s, run);
   kept->is_first_sighting = segments_[s].choice->was_first();
   return kept;
@@ -200,7 +201,7 @@ void Level::run_node_by_node(size_t s, RunContext& run) {
   const double blocked_ns = static_cast<double>(streams_.blocked_ticks() - blocked) * ns_per_tick();
   if (host.streams().may_serve(run)) host.choose_streams((static_cast<double>(host_ns) - blocked_ns) / host.size());
   key_ = key;
-  if (is_due_after(segments_[s], host_ns, run))
+  if (is_due_after(segments_[s], host_ns, *run.counters))
     keep_schedule(s, run);
   else if (learns_price(segments_[s]))
     keep_schedule(s, run)->is_first_sighting = true;
@@ -212,19 +213,18 @@ PipelineShape Level::pipeline_shape(const HostSegment& segment, const RunContext
   return choose_pipeline(segment.costs(run.sighting.novelty), options_.cpus).shape;
 }
 
-bool Level::is_due_before(SegmentState& state, const RunContext& run) {
-  return options_.mode == Mode::kAuto && state.schedules->limit_bytes() &&
-         state.schedules->would_keep(run.sighting.tag) && state.choice->is_due_before(key_);
+bool Level::is_due_before(SegmentState& state) {
+  return options_.mode == Mode::kAuto && state.schedules->limit_bytes() && state.has_room &&
+         state.choice->is_due_before(key_);
 }
 
 bool Level::learns_price(SegmentState& state) {
   return options_.mode == Mode::kAuto && state.schedules->limit_bytes() && state.choice->learns_price(key_);
 }
 
-bool Level::is_due_after(SegmentState& state, uint64_t host_ns, const RunContext& run) {
+bool Level::is_due_after(SegmentState& state, uint64_t host_ns, RunCounters& counters) {
   if (state.schedules->limit_bytes() == 0) return false;
-  RunCounters& counters = *run.counters;
-  if (!state.schedules->would_keep(run.sighting.tag)) {  // it is foreseen, so not new
+  if (!state.has_room) {  // it is foreseen, so not new
     ++counters.repeat_segments;
     counters.repeat_segment_ns += host_ns;
     return false;
@@ -346,46 +346,6 @@ void Level::set_result(ValueId v, const Shape& shape, Block block, RunContext& r
   resolver_.set_shape(v, shape);
 }
 
-CacheCounters Level::schedule_counters() const {
-  CacheCounters sum;
-  auto add = [&](const CacheCounters& c) {
-    sum.hits += c.hits;
-    sum.misses += c.misses;
-    sum.evictions += c.evictions;
-    sum.entries += c.entries;
-    sum.bytes += c.bytes;
-    sum.spared += c.spared;
-    sum.refused += c.refused;
-  };
-  for (const SegmentState& s : segments_) {
-    if (s.schedules) add(s.schedules->counters());
-    for (const auto& body : s.bodies) add(body->schedule_counters());
-  }
-  return sum;
-}
-
-void Level::resize_schedule_cache(size_t bytes) {
-  options_.schedule_cache_bytes = bytes;
-  for (SegmentState& s : segments_) {
-    if (s.schedules) s.schedules->resize(bytes);
-    for (auto& body : s.bodies) body->resize_schedule_cache(bytes);
-  }
-}
-
-void Level::set_outlook(Outlook* outlook) {
-  for (SegmentState& s : segments_) {
-    if (s.schedules) s.schedules->set_outlook(outlook);
-    for (auto& body : s.bodies) body->set_outlook(outlook);
-  }
-}
-
-void Level::drop_schedule(size_t n) {
-  for (SegmentState& s : segments_) {
-    if (s.schedules) s.schedules->drop(n);
-    for (auto& body : s.bodies) body->drop_schedule(n);
-  }
-}
-
 std::string Level::find_race() const {
   std::string found;
   for (const SegmentState& s : segments_) {
@@ -395,12 +355,6 @@ std::string Level::find_race() const {
       if (found.empty()) found = body->find_race();
   }
   return found;
-}
-
-void Level::forget() {
-  resolver_.forget();
-  for (SegmentState& s : segments_)
-    for (auto& body : s.bodies) body->forget();
 }
 
 }  // namespace asc

@@ -98,15 +98,16 @@ class Level : public Frame {
     std::vector<std::unique_ptr<Level>> bodies;
     std::vector<int64_t> extents;
     std::weak_ptr<const BoundSchedule> last;
+    bool has_room = true;  // for a schedule of the signature that was looked for last
     MemoryMemo memory;
   };
 
   void bind(const std::vector<Argument>& arguments);
   void run_tasks(size_t s, RunContext& run);
   std::shared_ptr<BoundSchedule> find_schedule(size_t s, RunContext& run);
-  bool is_due_before(SegmentState& state, const RunContext& run);
+  bool is_due_before(SegmentState& state);
   bool learns_price(SegmentState& state);
-  bool is_due_after(SegmentState& state, uint64_t host_ns, const RunContext& run);
+  bool is_due_after(SegmentState& state, uint64_t host_ns, RunCounters& counters);
   std::shared_ptr<const Schedule> make_schedule(size_t s, RunContext& run, uint64_t& resolve_ns);
   std::shared_ptr<BoundSchedule> keep_schedule(size_t s, RunContext& run);
   void run_node_by_node(size_t s, RunContext& run);

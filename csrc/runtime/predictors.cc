@@ -21,7 +21,7 @@ void PeriodicPredictor::observe(uint64_t symbol) {
 
 std::vector<uint64_t> PeriodicPredictor::coming() const {
   std::vector<uint64_t> symbols;
-  if (kept_ < period_) return symbols;
+  if (kept_ < 2 * period_) return symbols;
   for (uint64_t ago = period_; ago > 0; --ago) symbols.push_back(seen(ago));
   return symbols;
 }

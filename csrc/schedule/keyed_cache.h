@@ -151,20 +151,14 @@ class KeyedCache {
   void shrink(size_t to_bytes) {
     while (counters_.bytes > to_bytes) evict();
   }
-  // Makes room for one that is foreseen or not, or says that it is not kept. What is foreseen counts as just used.
+  // Makes room for one that is due sometime, or says that it is not kept.
   bool make_room(size_t to_bytes, uint64_t tag) {
     const DueTimes due(outlook_->coming());
     while (!due.is_empty() && counters_.bytes > to_bytes && counters_.entries <= kMostForeseen) {
-      for (Queue* queue : {&small_, &main_})
-        for (Entry& e : *queue) {
-          if (e.uses || due.of(e.tag) == kNotForeseen) continue;
-          e.uses = 1;
-          ++counters_.spared;
-        }
       Outlook::Decision decision = decide(due, tag);
       const Retention made = decision.made;
       if (made.choice == Retention::Choice::kUnforeseen) {
-        evict();
+        evict_unforeseen(due);
         continue;
       }
       if (made.choice == Retention::Choice::kIncoming) {
@@ -192,16 +186,24 @@ class KeyedCache {
     Queue& queue = n < small_.size() ? small_ : main_;
     return *std::next(queue.begin(), static_cast<ptrdiff_t>(&queue == &main_ ? n - small_.size() : n));
   }
+  // The small queue holds a third: with less, shapes that come in bursts are dropped before they come back.
+  bool is_turn_of_small() const { return main_.empty() || (!small_.empty() && small_bytes_ * 3 >= limit_bytes_); }
   // A step towards one entry less.
-  void evict() {
-    // The small queue holds a third: with less, shapes that come in bursts are dropped before they come back.
-    if (main_.empty() || (!small_.empty() && small_bytes_ * 3 >= limit_bytes_))
-      evict_small();
-    else
-      evict_main();
+  void evict() { is_turn_of_small() ? evict_small(small_.back()) : evict_main(main_.back()); }
+  // The same among those that are not foreseen, of which there is one.
+  void evict_unforeseen(const DueTimes& due) {
+    const bool is_small_first = is_turn_of_small();
+    for (Queue* queue : {is_small_first ? &small_ : &main_, is_small_first ? &main_ : &small_})
+      for (auto e = queue->rbegin(); e != queue->rend(); ++e) {
+        if (due.of(e->tag) != kNotForeseen) {
+          counters_.spared += !e->uses;
+          continue;
+        }
+        e->is_main ? evict_main(*e) : evict_small(*e);
+        return;
+      }
   }
-  void evict_small() {
-    Entry& e = small_.back();
+  void evict_small(Entry& e) {
     if (e.uses) {
       small_bytes_ -= e.bytes;
       e.uses = 0;
@@ -212,8 +214,7 @@ class KeyedCache {
     remember(e.hash);
     erase(e, true);
   }
-  void evict_main() {
-    Entry& e = main_.back();
+  void evict_main(Entry& e) {
     if (e.uses) {
       --e.uses;
       main_.splice(main_.begin(), main_, e.self);

@@ -1,5 +1,7 @@
 #include "schedule/retention.h"
 
+#include <algorithm>
+
 namespace asc {
 
 Retention choose_victim(ArrayView<const uint32_t> due, uint32_t incoming) {
@@ -16,13 +18,15 @@ Retention choose_victim(ArrayView<const uint32_t> due, uint32_t incoming) {
 }
 
 DueTimes::DueTimes(const std::vector<uint64_t>& coming) {
-  uint32_t runs = 0;
-  for (uint64_t tag : coming) runs_.emplace(tag, ++runs);  // the first time counts
+  runs_.reserve(coming.size());
+  for (uint64_t tag : coming) runs_.emplace_back(tag, static_cast<uint32_t>(runs_.size() + 1));
+  std::sort(runs_.begin(), runs_.end());
 }
 
+// Of a tag that comes several times, the first time counts.
 uint32_t DueTimes::of(uint64_t tag) const {
-  const auto found = runs_.find(tag);
-  return found == runs_.end() ? kNotForeseen : found->second;
+  const auto found = std::lower_bound(runs_.begin(), runs_.end(), std::make_pair(tag, uint32_t{0}));
+  return found == runs_.end() || found->first != tag ? kNotForeseen : found->second;
 }
 
 }  // namespace asc

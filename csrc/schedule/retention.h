@@ -3,7 +3,7 @@
 
 #include <cstdint>
 #include <string>
-#include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "base/array_view.h"
@@ -32,7 +32,7 @@ class DueTimes {
   uint32_t of(uint64_t tag) const;
 
  private:
-  std::unordered_map<uint64_t, uint32_t> runs_;
+  std::vector<std::pair<uint64_t, uint32_t>> runs_;  // by tag
 };
 
 // What a cache asks when it is full, and tells; implemented by whoever foresees. Called under the cache's lock.

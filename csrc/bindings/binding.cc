@@ -12,8 +12,7 @@ struct PyBinding {
   py::object owner;  // keeps the executable
   const PyExecutable* exe;
   Feeds feeds;
-  std::vector<TensorView> bound;
-  std::vector<py::object> bound_arrays;
+  BoundResults bound;
 };
 
 // Views of caller-owned result arrays; they must be usable in place and writeable.
@@ -68,15 +67,18 @@ std::vector<py::object> by_position(const PyExecutable& exe, const py::dict& out
 
 std::unique_ptr<PyBinding> bind(const py::object& self, const py::dict& inputs, const py::dict& outputs) {
   const auto& exe = self.cast<const PyExecutable&>();
-  auto b = std::unique_ptr<PyBinding>(new PyBinding{self, &exe, take_feeds(exe, inputs), {}, {}});
+  auto b = std::unique_ptr<PyBinding>(new PyBinding{self, &exe, take_feeds(exe, inputs), {}});
   std::vector<py::object> held;
-  take_bound(exe, outputs, b->bound, held);
-  check_apart(exe, b->feeds, b->bound);
-  b->bound_arrays = by_position(exe, outputs);
+  take_bound(exe, outputs, b->bound.views, held);
+  check_apart(exe, b->feeds, b->bound.views);
+  b->bound.arrays = by_position(exe, outputs);
+  if (outputs.size() == exe.output_names.size()) {
+    py::dict named;
+    for (size_t i = 0; i < exe.output_names.size(); ++i) named[exe.output_names[i]] = b->bound.arrays[i];
+    b->bound.named = std::move(named);
+  }
   return b;
 }
-
-constexpr const char* kBindingName = "ascendsched.binding";
 
 // Only pybind11's own calls turn exceptions into Python's.
 PyObject* raise(std::exception_ptr error) noexcept {
@@ -90,9 +92,9 @@ PyObject* raise(std::exception_ptr error) noexcept {
 
 PyObject* run_binding(PyObject* capsule, PyObject*) noexcept {
   try {
-    const auto& b = *static_cast<const PyBinding*>(PyCapsule_GetPointer(capsule, kBindingName));
-    if (py::object done = repeat_bound(*b.exe, b.feeds, b.bound, b.bound_arrays)) return done.release().ptr();
-    return as_dict(*b.exe, run_now(*b.exe, b.feeds, b.bound, b.bound_arrays)).release().ptr();
+    const auto& b = *static_cast<const PyBinding*>(PyCapsule_GetPointer(capsule, nullptr));
+    if (py::object done = repeat_bound(*b.exe, b.feeds, b.bound)) return done.release().ptr();
+    return as_dict(*b.exe, run_now(*b.exe, b.feeds, b.bound)).release().ptr();
   } catch (...) {
     return raise(std::current_exception());
   }
@@ -102,7 +104,7 @@ PyObject* run_binding(PyObject* capsule, PyObject*) noexcept {
 py::object runner_of(const py::object& self) {
   static PyMethodDef method = {"run", run_binding, METH_NOARGS, nullptr};
   const auto release = [](PyObject* capsule) { Py_XDECREF(static_cast<PyObject*>(PyCapsule_GetContext(capsule))); };
-  auto capsule = py::reinterpret_steal<py::object>(PyCapsule_New(self.cast<PyBinding*>(), kBindingName, release));
+  auto capsule = py::reinterpret_steal<py::object>(PyCapsule_New(self.cast<PyBinding*>(), nullptr, release));
   if (!capsule || PyCapsule_SetContext(capsule.ptr(), self.inc_ref().ptr()) != 0) throw py::error_already_set();
   auto run = py::reinterpret_steal<py::object>(PyCFunction_New(&method, capsule.ptr()));
   if (!run) throw py::error_already_set();

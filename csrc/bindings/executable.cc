@@ -114,16 +114,15 @@ py::list results_of(const Run& run, const std::vector<py::object>& bound_arrays)
 }
 
 // Starts a run and waits for it. Throws its error.
-std::shared_ptr<Run> complete_run(const PyExecutable& exe, const Feeds& feeds, const std::vector<TensorView>& bound,
-                                  const std::vector<py::object>& bound_arrays) {
+std::shared_ptr<Run> complete_run(const PyExecutable& exe, const Feeds& feeds, const BoundResults& bound) {
   std::shared_ptr<Run> run;
   try {
     const Unlocked unlocked;
-    run = exe.core->start(feeds.views, bound, false);
+    run = exe.core->start(feeds.views, bound.views, false);
     run->wait(-1);
   } catch (const DeviceError&) {
     if (run) keep_if_lost(*run, feeds.held);
-    if (run) keep_if_lost(*run, bound_arrays);
+    if (run) keep_if_lost(*run, bound.arrays);
     throw;
   }
   return run;
@@ -131,11 +130,10 @@ std::shared_ptr<Run> complete_run(const PyExecutable& exe, const Feeds& feeds, c
 
 }  // namespace
 
-py::list run_now(const PyExecutable& exe, const Feeds& feeds, const std::vector<TensorView>& bound,
-                 const std::vector<py::object>& bound_arrays) {
-  const std::shared_ptr<Run> run = complete_run(exe, feeds, bound, bound_arrays);
-  if (exe.core->update_signature(exe.last.signature)) exe.last.ticks = 0;
-  return results_of(*run, bound_arrays);
+py::list run_now(const PyExecutable& exe, const Feeds& feeds, const BoundResults& bound) {
+  const std::shared_ptr<Run> run = complete_run(exe, feeds, bound);
+  if (exe.core->update_signature(exe.last.signature)) exe.last.forget_time();
+  return results_of(*run, bound.arrays);
 }
 
 py::dict as_dict(const PyExecutable& exe, const py::list& results) {
@@ -251,12 +249,12 @@ void bind_executable(py::module_& m) {
       .def("call",
            [](const PyExecutable& e, const py::args& args) -> py::object {
              if (py::object done = repeat_in_order(e, args)) return done;
-             return run_now(e, take_positional(e, args), {}, {});
+             return run_now(e, take_positional(e, args), {});
            })
       .def("run",
            [](const PyExecutable& e, const py::dict& feeds) -> py::object {
              if (py::object done = repeat_by_name(e, feeds)) return done;
-             return as_dict(e, run_now(e, take_feeds(e, feeds), {}, {}));
+             return as_dict(e, run_now(e, take_feeds(e, feeds), {}));
            })
       .def("run_async",
            [](const PyExecutable& e, const py::dict& given) {

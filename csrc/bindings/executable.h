@@ -37,10 +37,24 @@ struct Feeds {
   std::vector<py::object> held;
 };
 
+// The caller's arrays for results, by position.
+struct BoundResults {
+  std::vector<TensorView> views;   // kUndefined where a fresh one is wanted; may be empty
+  std::vector<py::object> arrays;  // None there
+  py::object named;                // all of them by name, where all are bound; else null
+  mutable uint64_t fits_id = 0;    // signature that inputs and results were last found to have
+};
+
 // What is known of the executable's last signature (Executable::repeat). Used under the GIL.
 struct LastCall {
+  void forget_time() {
+    is_short = true;
+    untimed = 0;
+  }
+
   Repeat::Signature signature;
-  uint64_t ticks = 0;  // that its last repetition took
+  bool is_short = true;  // one of its last repetitions was
+  uint32_t untimed = 0;  // repetitions to go until one is timed again
 };
 
 struct PyExecutable {
@@ -57,9 +71,8 @@ std::string text_of(py::handle object);
 
 // Arrays that can be read in place, made where those given cannot. Throws GraphError.
 Feeds take_feeds(const PyExecutable& exe, const py::dict& given);
-// A run, completed. `bound`: views of result arrays, kUndefined where a fresh one is wanted, with the arrays beside.
-py::list run_now(const PyExecutable& exe, const Feeds& feeds, const std::vector<TensorView>& bound,
-                 const std::vector<py::object>& bound_arrays);
+// A run, completed.
+py::list run_now(const PyExecutable& exe, const Feeds& feeds, const BoundResults& bound);
 py::dict as_dict(const PyExecutable& exe, const py::list& results);
 
 // Ends the recording that is on: its spans and what readers need besides.
@@ -74,8 +87,6 @@ bool repeat_addresses(const PyExecutable& exe, void* const* inputs, void* const*
 // Runs that repeat the last signature; a null object where a run has to be started.
 py::object repeat_by_name(const PyExecutable& exe, const py::dict& feeds);
 py::object repeat_in_order(const PyExecutable& exe, const py::args& arrays);
-// `bound`: the caller's result arrays, None where fresh ones are wanted; `views`: theirs, kUndefined there.
-py::object repeat_bound(const PyExecutable& exe, const Feeds& feeds, const std::vector<TensorView>& views,
-                        const std::vector<py::object>& bound);
+py::object repeat_bound(const PyExecutable& exe, const Feeds& feeds, const BoundResults& bound);
 
 }  // namespace asc

@@ -258,7 +258,7 @@ class TensorCall {
       if (run) keep_if_lost(*run, given.held);
       throw;
     }
-    if (exe_->core->update_signature(exe_->last.signature)) exe_->last.ticks = 0;
+    if (exe_->core->update_signature(exe_->last.signature)) exe_->last.forget_time();
     results = {};
     for (const Run::Result& r : run->results()) {
       results.views.push_back(r.view);

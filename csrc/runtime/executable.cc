@@ -154,7 +154,7 @@ void Executable::note_repeat(const Run& run, const std::vector<TensorView>& inpu
     if (is_read) return;  // its contents belong to the signature
   std::vector<TensorView> outputs;
   for (const Run::Result& r : run.results()) outputs.push_back(r.view);
-  repeat_.note(schedule, options_.mode != Mode::kHost, *plan_, inputs, outputs);
+  repeat_.note(schedule, options_.mode != Mode::kHost, !device_->info().computes, *plan_, inputs, outputs);
 }
 
 bool Executable::update_signature(Repeat::Signature& signature) {

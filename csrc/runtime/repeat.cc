@@ -1,10 +1,10 @@
 #include "runtime/repeat.h"
 
-#include <algorithm>
+#include <cstring>
 
 namespace asc {
 
-void Repeat::note(const std::shared_ptr<BoundSchedule>& schedule, bool is_loaded, const Plan& plan,
+void Repeat::note(const std::shared_ptr<BoundSchedule>& schedule, bool is_loaded, bool clears_results, const Plan& plan,
                   const std::vector<TensorView>& inputs, const std::vector<TensorView>& outputs) {
   if (schedule == schedule_) return;
   if (schedule != seen_) {  // signatures that take turns would each pay for getting ready
@@ -14,6 +14,7 @@ void Repeat::note(const std::shared_ptr<BoundSchedule>& schedule, bool is_loaded
   forget();
   schedule_ = schedule;
   is_loaded_ = is_loaded;
+  clears_results_ = clears_results;
   make_ready(plan);
   signature_ = {++last_id_, inputs, outputs};
 }
@@ -49,6 +50,9 @@ void Repeat::run(void* const* inputs, void* const* outputs, const std::byte* are
   }
   for (const auto& [slot, i] : inputs_) table.slots[slot] = inputs[i];
   for (const auto& [slot, i] : outputs_) table.slots[slot] = outputs[i];
+  if (clears_results_)
+    for (const Schedule::OutputSlot& out : schedule.outputs)
+      if (out.bytes) std::memset(table.slots[out.slot], 0, out.bytes);
   ++counters.runs;
   counters.stream_waits += schedule.streams.waits;
   if (is_loaded_) {

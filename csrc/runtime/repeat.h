@@ -20,7 +20,8 @@ class Repeat {
   };
 
   // After a run of the root level that went through `schedule`; the second time in a row it is made ready.
-  void note(const std::shared_ptr<BoundSchedule>& schedule, bool is_loaded, const Plan& plan,
+  // `clears_results`: nobody else writes them.
+  void note(const std::shared_ptr<BoundSchedule>& schedule, bool is_loaded, bool clears_results, const Plan& plan,
             const std::vector<TensorView>& inputs, const std::vector<TensorView>& outputs);
   void forget();
   const Signature& signature() const { return signature_; }
@@ -36,7 +37,7 @@ class Repeat {
   void make_ready(const Plan& plan);
 
   std::shared_ptr<BoundSchedule> seen_, schedule_;
-  bool is_loaded_ = false;
+  bool is_loaded_ = false, clears_results_ = false;
   BoundSchedule::Lease lease_;
   Slots inputs_, outputs_;
   Signature signature_;

@@ -64,7 +64,18 @@ def reference(op, feeds, constants, directions, reverse, lengths, gate, resets_a
     return y, last
 
 
-def check(op, size, direction="forward", *, lengths=None, hard=False, peepholes=False, resets_after=True, fed=False):
+def check(
+    op,
+    size,
+    direction="forward",
+    *,
+    lengths=None,
+    hard=False,
+    peepholes=False,
+    resets_after=True,
+    fed=False,
+    at_rest=False,
+):
     rng = np.random.default_rng(sum(size))
     steps, batch, width, hidden = size
     directions, n = 2 if direction == "bidirectional" else 1, GATES[op] * hidden
@@ -77,6 +88,8 @@ def check(op, size, direction="forward", *, lengths=None, hard=False, peepholes=
     constants |= {"l": np.array(lengths, np.int32), "h": values(directions, batch, hidden)}
     constants |= {"c": values(directions, batch, hidden), "p": values(directions, 3 * hidden) * peepholes}
     feeds = {"x": values(steps, batch, width) * 4}
+    if at_rest:
+        constants["h"] *= 0
     names = ["x", "w", "r", "b", "l", "h", *(["c", "p" if peepholes else ""] if op == "LSTM" else [])]
     attributes = {"activations": (["HardSigmoid", "Tanh", "Tanh"][: GATES[op] - 1]) * directions} if hard else {}
     if op == "GRU":
@@ -114,6 +127,26 @@ def test_other_cells_agree_at_odd_sizes(op, size):
     check(op, size, "bidirectional", hard=True)
     check(op, size, "bidirectional", resets_after=False, peepholes=op == "LSTM")
     check(op, size, "bidirectional", fed=True)
+
+
+@pytest.mark.parametrize("op", GATES)
+@pytest.mark.parametrize("size", SIZES)
+def test_a_first_state_of_zeros_adds_nothing(op, size):
+    check(op, size, "bidirectional", at_rest=True)
+    check(op, size, "reverse", at_rest=True, hard=True, resets_after=False, fed=True)
+
+
+@pytest.mark.parametrize("op", GATES)
+@pytest.mark.parametrize("huge", [np.inf, np.nan])
+def test_weights_that_are_no_numbers_show_in_a_first_state_of_zeros_too(op, huge):
+    n = GATES[op] * 3
+    r = np.ones((1, n, 3), np.float32)
+    r[0, -1, 1] = huge
+    node = h.make_node(op, ["x", "w", "r"], ["y"], hidden_size=3)
+    constants = {"w": np.ones((1, n, 2), np.float32), "r": r}
+    made = model([node], [info("x", shape=(1, 1, 2))], [info("y")], constants)
+    got = asc.compile(made, threads=1).run({"x": np.ones((1, 1, 2), np.float32)})["y"]
+    assert np.isnan(got[..., 2]).all()
 
 
 @pytest.mark.parametrize("op", GATES)

@@ -21,15 +21,18 @@ struct GruTiling : TilingOf<GruTiling> {
   bool is_plain = false;                                    // VecTable::gru_cells does it
   Activation gate[2], candidate[2];                         // by direction
   int64_t state_gates() const { return is_plain ? 3 : 2; }  // of `gates`; `candidates` have the others
-  int64_t weight_elements() const { return input.elements() + gates.elements() + candidates.elements(); }
+  int64_t weight_elements() const {
+    return input.packed_elements() + gates.packed_elements() + candidates.packed_elements();
+  }
 };
 
 // The weights of direction d.
 void pack_direction(const GruTiling& t, int d, const float* w, const float* r, float* to) {
   const int64_t h = t.r.hidden;
   t.input.pack(w + d * t.input.elements(), to);
-  t.gates.pack(r + d * 3 * h * h, to + t.input.elements());
-  if (!t.is_plain) t.candidates.pack(r + (d * 3 + 2) * h * h, to + t.input.elements() + t.gates.elements());
+  t.gates.pack(r + d * 3 * h * h, to + t.input.packed_elements());
+  if (!t.is_plain)
+    t.candidates.pack(r + (d * 3 + 2) * h * h, to + t.input.packed_elements() + t.gates.packed_elements());
 }
 
 void pack_weights(const Tiling& tiling, const void* const* inputs, void* packed) {
@@ -108,7 +111,7 @@ class GruPass {
 
   void run_plain_step(int64_t step, const float* part) {
     const int64_t h = t_.r.hidden;
-    t_.gates.multiply(t_.r.batch, s_.state, weights_ + t_.input.elements(), nullptr, 0, s_.gates, step % 2 != 0);
+    t_.gates.multiply(t_.r.batch, s_.state, weights_ + t_.input.packed_elements(), nullptr, 0, s_.gates, step % 2 != 0);
     for (int64_t b = 0; b < t_.r.batch; ++b) {
       const int64_t time = sequences_.time_of(step, b);
       if (time < 0) continue;
@@ -121,8 +124,8 @@ class GruPass {
   void run_step(int64_t step, const float* part) {
     const VecTable& v = vec_table();
     const int64_t h = t_.r.hidden, batch = t_.r.batch, n = batch * h;
-    const float* gate_weights = weights_ + t_.input.elements();
-    const float* candidate_weights = gate_weights + t_.gates.elements();
+    const float* gate_weights = weights_ + t_.input.packed_elements();
+    const float* candidate_weights = gate_weights + t_.gates.packed_elements();
     t_.gates.multiply(batch, s_.state, gate_weights, part, 3 * h, s_.gates);
     apply(t_.gate[d_], s_.gates, 2 * n);
     const auto reset = [&](int64_t b) { return s_.gates + b * 2 * h + h; };

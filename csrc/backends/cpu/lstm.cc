@@ -10,13 +10,13 @@ struct LstmTiling : TilingOf<LstmTiling> {
   LstmPlan plan;
   StepWeights input, state;
   size_t scratch_bytes = 0;  // of a direction
-  int64_t weight_elements() const { return input.elements() + state.elements(); }
+  int64_t weight_elements() const { return input.packed_elements() + state.packed_elements(); }
 };
 
 // Both weights of direction d.
 void pack_direction(const LstmTiling& t, int d, const float* w, const float* r, float* to) {
   t.input.pack(w + d * t.input.elements(), to);
-  t.state.pack(r + d * t.state.elements(), to + t.input.elements());
+  t.state.pack(r + d * t.state.elements(), to + t.input.packed_elements());
 }
 
 void pack_weights(const Tiling& tiling, const void* const* inputs, void* packed) {
@@ -34,7 +34,8 @@ struct FloatWeights {
     t.input.multiply(m, rows, packed, bias, 0, sums);
   }
   void state(int64_t step, const float* state, const float* part, float* sums) const {
-    t.state.multiply(t.plan.r.batch, state, packed + t.input.elements(), part, t.plan.gates(), sums, step % 2 != 0);
+    t.state.multiply(t.plan.r.batch, state, packed + t.input.packed_elements(), part, t.plan.gates(), sums,
+                     step % 2 != 0);
   }
 };
 

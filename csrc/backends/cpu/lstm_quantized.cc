@@ -96,6 +96,10 @@ class ByteWeights {
   }
   void state(int64_t step, const float* state, const float* part, float* sums) const {
     const Recurrence& r = t_.plan.r;
+    if (are_zero(state, r.batch * r.hidden) && are_finite(r_.scales, t_.plan.gates())) {
+      std::copy_n(part, r.batch * t_.plan.gates(), sums);
+      return;
+    }
     const ByteScale q = quantize_bytes(state, r.batch * r.hidden, s_.state);
     multiply(r_, r.batch, s_.state, q, part, t_.plan.gates(), sums, step % 2 != 0);
   }

@@ -1,5 +1,7 @@
 #include "backends/cpu/recurrent.h"
 
+#include <cmath>
+#include <limits>
 #include <string>
 
 #include "backends/cpu/blas.h"
@@ -44,7 +46,25 @@ Status check_lengths(const Recurrence& r, const int32_t* lengths, Worker& worker
 
 StepWeights::StepWeights(int64_t m, int64_t n, int64_t k) : n_(n), k_(k), in_panels_(prefers_panels(m)) {}
 
+// In blocks, which are compared as vectors.
+bool are_zero(const float* x, int64_t n) {
+  constexpr int64_t kBlock = 64;
+  for (int64_t begin = 0; begin < n; begin += kBlock) {
+    bool is_any = false;
+    for (int64_t i = begin; i < std::min(begin + kBlock, n); ++i) is_any |= x[i] != 0.0f;
+    if (is_any) return false;
+  }
+  return true;
+}
+
+bool are_finite(const float* x, int64_t n) {
+  bool is_other = false;
+  for (int64_t i = 0; i < n; ++i) is_other |= !(std::fabs(x[i]) <= std::numeric_limits<float>::max());
+  return !is_other;
+}
+
 void StepWeights::pack(const float* from, float* to) const {
+  to[n_ * k_] = are_finite(from, n_ * k_) ? 1.0f : 0.0f;
   if (in_panels_) return pack_panels(from, 1, k_, k_, n_, to);
   for (int64_t j = 0; j < n_; ++j)
     for (int64_t p = 0; p < k_; ++p) to[p * n_ + j] = from[j * k_ + p];
@@ -52,6 +72,11 @@ void StepWeights::pack(const float* from, float* to) const {
 
 void StepWeights::multiply(int64_t m, const float* a, const float* packed, const float* add, int64_t add_row, float* c,
                            bool backwards) const {
+  if (packed[n_ * k_] != 0.0f && are_zero(a, m * k_)) {
+    for (int64_t i = 0; i < m; ++i)
+      add ? std::copy_n(add + i * add_row, n_, c + i * n_) : std::fill_n(c + i * n_, n_, 0.0f);
+    return;
+  }
   if (in_panels_ || prefers_rows(m, n_, k_)) {
     SmallGemmArgs s;
     s.m = m, s.n = n_, s.k = k_;

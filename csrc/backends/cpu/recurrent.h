@@ -62,12 +62,17 @@ class Cutter {
   size_t used_ = 0;
 };
 
-// Weights of one product, stored (n, k), laid out for products of `m` rows or about as many.
+bool are_zero(const float* x, int64_t n);
+bool are_finite(const float* x, int64_t n);
+
+// Weights of one product, stored (n, k), laid out for products of `m` rows or about as many. Packed, they end with
+// whether all of them are finite: the first state is often zero, and adds nothing then.
 class StepWeights {
  public:
   StepWeights() = default;
   StepWeights(int64_t m, int64_t n, int64_t k);
   int64_t elements() const { return n_ * k_; }
+  int64_t packed_elements() const { return n_ * k_ + kEndElements; }
   uint64_t layout() const { return in_panels_; }
   void pack(const float* from, float* to) const;
   // c[m, n] = a[m, k]·weights + add, where add (null: none) has rows `add_row` apart (0: one row for all).
@@ -77,6 +82,8 @@ class StepWeights {
                 bool backwards = false) const;
 
  private:
+  static constexpr int64_t kEndElements = 16;
+
   int64_t n_ = 0, k_ = 0;
   bool in_panels_ = false;
 };

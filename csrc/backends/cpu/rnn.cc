@@ -15,13 +15,13 @@ struct RnnTiling : TilingOf<RnnTiling> {
   size_t scratch_bytes = 0;  // of a direction
   float clip = 0;            // bound of what enters activations; 0: none
   Activation activation[2];
-  int64_t weight_elements() const { return input.elements() + state.elements(); }
+  int64_t weight_elements() const { return input.packed_elements() + state.packed_elements(); }
 };
 
 // Both weights of direction d.
 void pack_direction(const RnnTiling& t, int d, const float* w, const float* r, float* to) {
   t.input.pack(w + d * t.input.elements(), to);
-  t.state.pack(r + d * t.state.elements(), to + t.input.elements());
+  t.state.pack(r + d * t.state.elements(), to + t.input.packed_elements());
 }
 
 void pack_weights(const Tiling& tiling, const void* const* inputs, void* packed) {
@@ -60,7 +60,7 @@ void run_direction(const Task& task, void* const* slots, const RnnTiling& t, int
     t.input.multiply(steps * r.batch, sequences.rows_of(begin, steps), weights, s.bias, 0, s.input_part);
     for (int64_t step = begin; step < begin + steps; ++step) {
       const float* part = s.input_part + (step - begin) * r.batch * h;
-      t.state.multiply(r.batch, s.state, weights + t.input.elements(), part, h, s.next);
+      t.state.multiply(r.batch, s.state, weights + t.input.packed_elements(), part, h, s.next);
       for (int64_t b = 0; b < r.batch; ++b) {
         const int64_t time = sequences.time_of(step, b);
         if (time < 0) continue;

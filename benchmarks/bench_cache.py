@@ -78,7 +78,7 @@ def _foreseen(prompts: dict[str, list[int]]) -> Table:
     sequences["some come back, one grows"] = [[1, i] if i % 3 else [7, chance.randrange(6)] for i in range(3000)]
     sequences |= {f"prompts, {name}": [[n] for n in lengths[:LOOK_UPS]] for name, lengths in prompts.items()}
     for name, requests in request_traces():
-        steps = list(islice((step for step, _ in decode_steps(requests)), LOOK_UPS))
+        steps = list(islice(decode_steps(requests), LOOK_UPS))
         sequences[f"decode, {name}"] = [[batch, context] for batch, context in steps]
         sequences[f"decode, {name}, ceil 64"] = [[batch, -(-context // 64)] for batch, context in steps]
     for name, sequence in sequences.items():

@@ -8,12 +8,13 @@ import numpy as np
 
 from ascendsched.errors import GraphError
 from ascendsched.native import core as _core
+from ascendsched.one_process import OneProcess
 from ascendsched.packed import is_converted, named_results, results_of
 
 Array = np.ndarray[Any, Any]
 
 
-class Run:
+class Run(OneProcess):
     """A run in flight, from `Executable.run_async`."""
 
     __slots__ = ("_core", "_types")
@@ -60,15 +61,15 @@ class Run:
         return dict(zip(self._core.output_names, results, strict=True))
 
 
-class Binding:
+class Binding(OneProcess):
     """Fixed input and output buffers, from `Executable.bind`: repeated runs without conversion or copies."""
 
     def __init__(self, core: _core.Binding, types: dict[str, str]) -> None:
-        self._core = core
+        self._run = core.run
         self._types = types
         if not is_converted(list(types.values())):
             self.run = core.run  # type: ignore[method-assign]  # saves a call where a call is what counts
 
     def run(self) -> dict[str, Array]:
         """Reads the bound inputs as they are now; bound outputs are overwritten, others are fresh arrays."""
-        return named_results(self._core.run(), self._types)
+        return named_results(self._run(), self._types)

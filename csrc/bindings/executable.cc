@@ -4,6 +4,7 @@
 
 #include "bindings/arrays.h"
 #include "bindings/module.h"
+#include "bindings/unlocked.h"
 #include "runtime/interrupt.h"
 
 namespace asc {
@@ -22,7 +23,8 @@ const PlanValue& value_of(const PyExecutable& exe, const std::vector<ValueId>& v
 // Subclasses of ndarray may mean something else by their bytes (masks, for one): normalize looks at them.
 bool is_plain_array(py::handle object) { return Py_TYPE(object.ptr()) == py::detail::npy_api::get().PyArray_Type_; }
 
-// For messages: names may be any object, and text without a UTF-8 form.
+}  // namespace
+
 std::string text_of(py::handle object) {
   try {
     const py::str text(object);
@@ -31,6 +33,8 @@ std::string text_of(py::handle object) {
     return "(an object without text)";
   }
 }
+
+namespace {
 
 py::array take_array(const PyExecutable& exe, const PlanValue& value, py::handle object) {
   if (is_plain_array(object)) {
@@ -71,6 +75,8 @@ void add_feed(const PyExecutable& exe, size_t i, py::handle object, Feeds& feeds
                    (surplus.empty() ? "" : " unknown " + surplus + ";") + " the model takes " + known);
 }
 
+}  // namespace
+
 Feeds take_feeds(const PyExecutable& exe, const py::dict& given) {
   Feeds feeds;
   feeds.views.reserve(exe.input_names.size());
@@ -84,6 +90,8 @@ Feeds take_feeds(const PyExecutable& exe, const py::dict& given) {
   return feeds;
 }
 
+namespace {
+
 Feeds take_positional(const PyExecutable& exe, const py::tuple& given) {
   Feeds feeds;
   if (given.size() != exe.input_names.size())
@@ -91,48 +99,6 @@ Feeds take_positional(const PyExecutable& exe, const py::tuple& given) {
                      std::to_string(given.size()) + "; pass them in graph order or by name");
   for (size_t i = 0; i < given.size(); ++i) add_feed(exe, i, given[i], feeds);
   return feeds;
-}
-
-// Views of caller-owned result arrays; they must be usable in place and writeable.
-void take_bound(const PyExecutable& exe, const py::dict& outputs, std::vector<TensorView>& views,
-                std::vector<py::object>& held) {
-  views.resize(exe.output_names.size());
-  for (const auto& item : outputs) {
-    size_t i = 0;
-    while (i < exe.output_names.size() && !exe.output_names[i].equal(item.first)) ++i;
-    const std::string name = text_of(item.first);
-    if (i == exe.output_names.size()) throw GraphError("[bind] output '" + name + "' is not one of the model's");
-    const DType dtype = value_of(exe, exe.core->plan().outputs, i).type.dtype;
-    if (!py::isinstance<py::array>(item.second)) throw GraphError("[bind] output '" + name + "' must be a NumPy array");
-    py::array array = py::reinterpret_borrow<py::array>(item.second);
-    if (!is_usable(array, dtype) || !array.writeable())
-      throw GraphError("[bind] output '" + name + "' must be a writeable, C-contiguous, aligned array of " +
-                       name_of(dtype) + ", got " + text_of(array.dtype()));
-    views[i] = view_of(array, dtype);
-    held.push_back(std::move(array));
-  }
-}
-
-bool share_memory(const TensorView& a, const TensorView& b) {
-  const auto bytes = [](const TensorView& v) {
-    return v.data ? static_cast<uintptr_t>(v.shape.num_elements()) * size_of(v.dtype) : 0;
-  };
-  const auto first_a = reinterpret_cast<uintptr_t>(a.data), first_b = reinterpret_cast<uintptr_t>(b.data);
-  return bytes(a) && bytes(b) && first_a < first_b + bytes(b) && first_b < first_a + bytes(a);
-}
-
-// Kernels may write a result before they have read all of an input: in place would be silently wrong for most.
-void check_apart(const PyExecutable& exe, const Feeds& feeds, const std::vector<TensorView>& bound) {
-  const auto complain = [&](size_t i, const char* what, const py::str& other) {
-    throw GraphError("[bind] output '" + text_of(exe.output_names[i]) + "' shares memory with " + what + " '" +
-                     text_of(other) + "'; bind a buffer of its own");
-  };
-  for (size_t i = 0; i < bound.size(); ++i) {
-    for (size_t k = 0; k < feeds.views.size(); ++k)
-      if (share_memory(bound[i], feeds.views[k])) complain(i, "input", exe.input_names[k]);
-    for (size_t k = 0; k < i; ++k)
-      if (share_memory(bound[i], bound[k])) complain(i, "output", exe.output_names[k]);
-  }
 }
 
 py::list results_of(const Run& run, const std::vector<py::object>& bound_arrays) {
@@ -147,20 +113,12 @@ py::list results_of(const Run& run, const std::vector<py::object>& bound_arrays)
   return list;
 }
 
-// Result arrays by position; none where a result is not bound.
-std::vector<py::object> by_position(const PyExecutable& exe, const py::dict& outputs) {
-  std::vector<py::object> arrays(exe.output_names.size(), py::none());
-  for (size_t i = 0; i < arrays.size(); ++i)
-    if (outputs.contains(exe.output_names[i])) arrays[i] = outputs[exe.output_names[i]];
-  return arrays;
-}
-
 // Starts a run and waits for it. Throws its error.
 std::shared_ptr<Run> complete_run(const PyExecutable& exe, const Feeds& feeds, const std::vector<TensorView>& bound,
                                   const std::vector<py::object>& bound_arrays) {
   std::shared_ptr<Run> run;
   try {
-    py::gil_scoped_release unlocked;
+    const Unlocked unlocked;
     run = exe.core->start(feeds.views, bound, false);
     run->wait(-1);
   } catch (const DeviceError&) {
@@ -170,6 +128,8 @@ std::shared_ptr<Run> complete_run(const PyExecutable& exe, const Feeds& feeds, c
   }
   return run;
 }
+
+}  // namespace
 
 py::list run_now(const PyExecutable& exe, const Feeds& feeds, const std::vector<TensorView>& bound,
                  const std::vector<py::object>& bound_arrays) {
@@ -184,11 +144,13 @@ py::dict as_dict(const PyExecutable& exe, const py::list& results) {
   return d;
 }
 
+namespace {
+
 // A run in flight; keeps the arrays that it reads and writes.
 struct PyRun {
   ~PyRun() {
     if (!run->is_done()) {
-      py::gil_scoped_release unlocked;
+      const Unlocked unlocked;
       run->complete();
     }
     keep_if_lost(*run, feeds.held);
@@ -205,19 +167,11 @@ py::list wait_for(PyRun& r, std::optional<double> timeout) {
     throw GraphError("[wait] timeout must be 0 or more seconds, got " + std::to_string(*timeout));
   const double ns = timeout ? *timeout * 1e9 : -1;
   {
-    py::gil_scoped_release unlocked;
+    const Unlocked unlocked;
     r.run->wait(ns > 9e18 ? -1 : static_cast<int64_t>(ns));
   }
   return results_of(*r.run, r.bound_arrays);
 }
-
-struct PyBinding {
-  py::object owner;  // keeps the executable
-  const PyExecutable* exe;
-  Feeds feeds;
-  std::vector<TensorView> bound;
-  std::vector<py::object> bound_arrays;
-};
 
 py::list signature_of(const PyExecutable& exe, const std::vector<ValueId>& values) {
   py::list list;
@@ -264,7 +218,7 @@ std::unique_ptr<PyExecutable> compile(const std::shared_ptr<Graph>& graph, const
   o.streams = streams;
   std::shared_ptr<Executable> core;
   {
-    py::gil_scoped_release unlocked;
+    const Unlocked unlocked;
     core = Executable::create(keep_graph ? *graph : std::move(*graph), o);
   }
   auto exe = std::unique_ptr<PyExecutable>(new PyExecutable{Owned<Executable>(core), {}, {}, std::move(normalize), {}});
@@ -282,19 +236,16 @@ void keep_if_lost(const Run& run, const std::vector<py::object>& objects) {
 
 void bind_executable(py::module_& m) {
   check_interrupt = [] {
-    const py::gil_scoped_acquire gil;
+    const Locked gil;
     if (PyErr_CheckSignals() != 0) throw py::error_already_set();
   };
+  py::detail::npy_api::get();  // looked up once, and then without giving up the lock
+
   py::class_<PyRun>(m, "Run")
       .def("wait", &wait_for, py::arg("timeout") = py::none())
       .def("cancel", [](PyRun& r) { return r.run->cancel(); })
       .def_property_readonly("is_done", [](const PyRun& r) { return r.run->is_done(); })
       .def_property_readonly("output_names", [](const PyRun& r) { return r.output_names; });
-
-  py::class_<PyBinding>(m, "Binding").def("run", [](const PyBinding& b) -> py::object {
-    if (py::object done = repeat_bound(*b.exe, b.feeds, b.bound, b.bound_arrays)) return done;
-    return as_dict(*b.exe, run_now(*b.exe, b.feeds, b.bound, b.bound_arrays));
-  });
 
   py::class_<PyExecutable>(m, "Executable")
       .def("call",
@@ -312,7 +263,7 @@ void bind_executable(py::module_& m) {
              Feeds feeds = take_feeds(e, given);
              std::shared_ptr<Run> run;
              {
-               py::gil_scoped_release unlocked;
+               const Unlocked unlocked;
                run = e.core->start(feeds.views, {}, true);
              }
              return std::unique_ptr<PyRun>(new PyRun{std::move(feeds), {}, e.output_names, Owned<Run>(std::move(run))});
@@ -320,18 +271,8 @@ void bind_executable(py::module_& m) {
       .def("warm_up",
            [](const PyExecutable& e, const py::dict& given) {
              const Feeds feeds = take_feeds(e, given);
-             py::gil_scoped_release unlocked;
+             const Unlocked unlocked;
              e.core->warm_up(feeds.views);
-           })
-      .def("bind",
-           [](const py::object& self, const py::dict& inputs, const py::dict& outputs) {
-             const auto& e = self.cast<const PyExecutable&>();
-             auto b = std::unique_ptr<PyBinding>(new PyBinding{self, &e, take_feeds(e, inputs), {}, {}});
-             std::vector<py::object> held;
-             take_bound(e, outputs, b->bound, held);
-             check_apart(e, b->feeds, b->bound);
-             b->bound_arrays = by_position(e, outputs);
-             return b;
            })
       .def_property_readonly("inputs", [](const PyExecutable& e) { return signature_of(e, e.core->plan().inputs); })
       .def_property_readonly("outputs", [](const PyExecutable& e) { return signature_of(e, e.core->plan().outputs); })
@@ -339,7 +280,7 @@ void bind_executable(py::module_& m) {
       .def_property_readonly("plan_text", [](const PyExecutable& e) { return e.core->plan().text(); })
       .def_property_readonly("dynamic_reasons", [](const PyExecutable& e) { return e.core->plan().dynamic_reasons; })
       .def(
-          "explain", [](PyExecutable& e) { return e.core->explain(); }, py::call_guard<py::gil_scoped_release>())
+          "explain", [](PyExecutable& e) { return e.core->explain(); }, py::call_guard<Unlocked>())
       .def(
           "stats",
           [](PyExecutable& e) {
@@ -348,21 +289,21 @@ void bind_executable(py::module_& m) {
             stats.emplace_back("input_copies_for_type", static_cast<double>(e.copies_for_type));
             return stats;
           },
-          py::call_guard<py::gil_scoped_release>())
+          py::call_guard<Unlocked>())
       .def(
           "resize_caches", [](PyExecutable& e, size_t t, size_t s) { e.core->resize_caches(t, s); },
-          py::arg("tiling_bytes"), py::arg("schedule_bytes"), py::call_guard<py::gil_scoped_release>())
+          py::arg("tiling_bytes"), py::arg("schedule_bytes"), py::call_guard<Unlocked>())
       .def(
           "resize_workers", [](PyExecutable& e, int workers) { e.core->resize_workers(workers); }, py::arg("workers"),
-          py::call_guard<py::gil_scoped_release>())
+          py::call_guard<Unlocked>())
       .def(
           "drop_cache_entries", [](PyExecutable& e, size_t n) { e.core->drop_cache_entries(n); },
-          py::call_guard<py::gil_scoped_release>())
+          py::call_guard<Unlocked>())
       .def(
-          "find_race", [](PyExecutable& e) { return e.core->find_race(); }, py::call_guard<py::gil_scoped_release>())
+          "find_race", [](PyExecutable& e) { return e.core->find_race(); }, py::call_guard<Unlocked>())
       .def(
           "start_profile", [](PyExecutable& e, size_t bytes) { e.core->start_recording(bytes); },
-          py::arg("capacity_bytes"), py::call_guard<py::gil_scoped_release>())
+          py::arg("capacity_bytes"), py::call_guard<Unlocked>())
       .def("stop_profile", &stop_profile);
 
   m.def("compile", &compile, py::arg("graph"), py::kw_only(), py::arg("device"), py::arg("mode"), py::arg("threads"),

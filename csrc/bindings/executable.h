@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "bindings/module.h"
+#include "bindings/unlocked.h"
 #include "runtime/executable.h"
 #include "runtime/run.h"
 
@@ -20,7 +21,7 @@ class Owned {
   Owned(Owned&&) noexcept = default;
   ~Owned() {
     if (!p_) return;
-    py::gil_scoped_release unlocked;
+    const Unlocked unlocked;
     p_.reset();
   }
   T* operator->() const { return p_.get(); }
@@ -50,6 +51,16 @@ struct PyExecutable {
   // Input arrays that had to be copied: for their layout (strides, alignment), for their type or byte order.
   mutable uint64_t copies_for_layout = 0, copies_for_type = 0;
 };
+
+// For messages: names may be any object, and text without a UTF-8 form.
+std::string text_of(py::handle object);
+
+// Arrays that can be read in place, made where those given cannot. Throws GraphError.
+Feeds take_feeds(const PyExecutable& exe, const py::dict& given);
+// A run, completed. `bound`: views of result arrays, kUndefined where a fresh one is wanted, with the arrays beside.
+py::list run_now(const PyExecutable& exe, const Feeds& feeds, const std::vector<TensorView>& bound,
+                 const std::vector<py::object>& bound_arrays);
+py::dict as_dict(const PyExecutable& exe, const py::list& results);
 
 // Ends the recording that is on: its spans and what readers need besides.
 py::dict stop_profile(PyExecutable& exe);

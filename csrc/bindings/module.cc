@@ -1,6 +1,7 @@
 #include "bindings/module.h"
 
 #include "base/error.h"
+#include "bindings/unlocked.h"
 
 namespace asc {
 namespace {
@@ -55,6 +56,7 @@ PYBIND11_MODULE(_core, m) {
   asc::bind_errors(m);
   asc::bind_graph(m);
   asc::bind_executable(m);
+  asc::bind_bindings(m);
   asc::bind_store(m);
   asc::bind_tensor_call(m);
   asc::bind_support(m);
@@ -64,4 +66,5 @@ PYBIND11_MODULE(_core, m) {
   asc::bind_tasks(m);
   asc::bind_foresight(m);
   asc::bind_extension(m);
+  asc::bind_exit(m);
 }

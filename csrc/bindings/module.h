@@ -13,6 +13,7 @@ namespace py = pybind11;
 void bind_errors(py::module_& m);
 void bind_graph(py::module_& m);
 void bind_executable(py::module_& m);
+void bind_bindings(py::module_& m);     // after bind_executable
 void bind_store(py::module_& m);        // after bind_executable
 void bind_tensor_call(py::module_& m);  // after bind_executable
 void bind_support(py::module_& m);

@@ -61,7 +61,7 @@ bool repeat_addresses(const PyExecutable& exe, void* const* inputs, void* const*
   const uint64_t id = exe.last.signature.id, start = now_ticks();
   bool is_done = is_short(exe.last) && exe.core->repeat(id, inputs, outputs, false);
   if (!is_done) {
-    py::gil_scoped_release unlocked;
+    const Unlocked unlocked;
     is_done = exe.core->repeat(id, inputs, outputs, true);
   }
   exe.last.ticks = now_ticks() - start;

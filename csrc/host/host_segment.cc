@@ -107,12 +107,23 @@ void HostSegment::place_internals(uint32_t n, const Step& step, Table& table) {
 
 template <class Timer>
 void HostSegment::launch(uint32_t n, const Use& use) {
-  const PlanNode& node = *steps_[n].node;
-  if (!node.is_task()) return;
+  if (!steps_[n].node->is_task()) return;
+  if (use.streams) return launch_prepared<Timer>(n, use);
+  launch_on<Timer>(*use.run->stream, n, use);
+}
+
+// Not inlined: one stream need not keep registers for what is called here.
+template <class Timer>
+__attribute__((noinline)) void HostSegment::launch_prepared(uint32_t n, const Use& use) {
+  launch_on<Timer>(use.streams->prepare(n), n, use);
+}
+
+template <class Timer>
+inline void HostSegment::launch_on(Stream& stream, uint32_t n, const Use& use) {
   RunContext& run = *use.run;
   const uint32_t sequence = ++run.sequence;
-  const Timer timer(run.recorder, Stage::kLaunch, run.run, static_cast<int32_t>(node.number), sequence);
-  stream_of(n, use).launch(resolver_.task(index_, n), use.table->slots.data(), run.event, sequence);
+  const Timer timer(run.recorder, Stage::kLaunch, run.run, static_cast<int32_t>(steps_[n].node->number), sequence);
+  stream.launch(resolver_.task(index_, n), use.table->slots.data(), run.event, sequence);
   ++run.counters->launches;
 }
 

@@ -12,10 +12,10 @@ bool is_one_of(std::string_view op, const std::string_view (&names)[N]) {
   return std::find(std::begin(names), std::end(names), op) != std::end(names);
 }
 
-constexpr std::string_view kProducts[] = {"MatMul",           "Gemm",         "Conv",          "ConvTranspose",
-                                          "MatMulInteger",    "ConvInteger",  "QLinearMatMul", "MatMulNBits",
-                                          "MatMulBFloat16",   "GemmBFloat16", "ConvBFloat16",  "ConvLast",
-                                          "ConvTransposeLast"};
+constexpr std::string_view kProducts[] = {
+    "MatMul",       "Gemm",          "Conv",          "ConvTranspose",    "MatMulInteger",
+    "ConvInteger",  "QLinearMatMul", "MatMulNBits",   "MatMulBFloat16",   "GemmBFloat16",
+    "ConvBFloat16", "ConvLast",      "GroupedMatMul", "ConvTransposeLast"};
 // Their steps multiply by their second and third input, once for every entry of the batch.
 constexpr std::string_view kRecurrent[] = {"LSTM", "GRU", "RNN", "DynamicQuantizeLSTM"};
 // They read of their first input only what they write.

@@ -35,7 +35,7 @@ _ABSENT = -1
 _BODY_OPS = frozenset({"If", "Loop", "Scan"})
 _KIND_OPS = _BODY_OPS | {"Identity", "CastLike", "HostCall"}  # that take more than tensors, in their own ways
 _DEFAULT_DOMAINS = frozenset({"", "ai.onnx"})
-_UNDECLARED = frozenset({"SimplifiedLayerNormalization"})  # written into the default domain, which does not have it
+_UNDECLARED = frozenset({"LayerNormalization", "SimplifiedLayerNormalization"})  # onnxruntime writes them anywhere
 
 
 class Scope:

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "backends/cpu/transpose_16x16.h"
 #include "backends/cpu/transpose_4x4.h"
 
 namespace asc::cpu {
@@ -94,6 +95,15 @@ inline void transpose_tile(const char* in, char* out, int64_t rows, int64_t colu
         transpose_4x4(in + x * 4 + y * in_stride, in_stride, out + x * out_stride + y * 4, out_stride);
       for (int64_t y = whole; y < columns; ++y)
         for (int64_t k = x; k < x + 4; ++k) copy_fixed<4>(out + k * out_stride + y * 4, in + k * 4 + y * in_stride);
+    }
+  }
+  if constexpr (N == 1) {
+    const int64_t whole = columns / 16 * 16;
+    for (; x + 16 <= rows; x += 16) {
+      for (int64_t y = 0; y < whole; y += 16)
+        transpose_16x16(in + x + y * in_stride, in_stride, out + x * out_stride + y, out_stride);
+      for (int64_t y = whole; y < columns; ++y)
+        for (int64_t k = x; k < x + 16; ++k) out[k * out_stride + y] = in[k + y * in_stride];
     }
   }
   for (; x < rows; ++x)

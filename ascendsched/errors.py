@@ -13,6 +13,7 @@ __all__ = [
     "RunCancelledError",
     "UnsupportedError",
     "WaitTimeoutError",
+    "WriteError",
 ]
 
 
@@ -50,3 +51,7 @@ class RunCancelledError(AscendSchedError):
 
 class WaitTimeoutError(AscendSchedError, TimeoutError):
     """A wait reached its deadline before the run completed."""
+
+
+class WriteError(AscendSchedError, OSError):
+    """A report or a trace could not be written."""

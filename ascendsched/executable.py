@@ -6,15 +6,16 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
 from ascendsched import plugins
-from ascendsched.errors import GraphError, PlanError, UnsupportedError
+from ascendsched.errors import DeviceError, GraphError, PlanError, UnsupportedError
 from ascendsched.graph import Graph
 from ascendsched.native import core as _core
-from ascendsched.options import MAX_WORKERS, Options, check_threads, default_threads, from_environment
+from ascendsched.one_process import OneProcess
+from ascendsched.options import MAX_WORKERS, Options, check_isa, check_threads, default_threads, from_environment
 from ascendsched.packed import InputTypes, is_converted, is_kind, named_results, results_of
 from ascendsched.runs import Binding, Run
 from ascendsched.setup import Setup, SourceFile
@@ -28,7 +29,7 @@ Array = np.ndarray[Any, Any]
 
 
 class PlanView:
-    """The compiled plan, to read."""
+    """The compiled plan, to read; as a string, its text."""
 
     def __init__(self, core: _core.Executable) -> None:
         self._core = core
@@ -37,23 +38,57 @@ class PlanView:
         """The plan as text; the same graph and options give the same bytes."""
         return self._core.plan_text
 
+    def __str__(self) -> str:
+        return self.text()
+
     @property
     def dynamic_reasons(self) -> list[str]:
         """Why shapes can vary from run to run; empty for a static plan."""
         return self._core.dynamic_reasons
 
 
-class Executable:
-    """A compiled model on one device; see `compile`. Thread-safe: concurrent runs are executed one after the other."""
+class _Closed:
+    """In place of the core of an executable that was closed."""
+
+    def __getattr__(self, name: str) -> NoReturn:
+        raise DeviceError("[executable] it was closed; compile or load the model again")
+
+
+_CLOSED: Any = _Closed()
+
+
+class Executable(OneProcess):
+    """A compiled model on one device; see `compile`. Thread-safe: concurrent runs are executed one after the other.
+
+    It gives back threads and memory when nothing refers to it any more, or at `close`, or at the end of a ``with``.
+    """
+
+    _instead = "share it among threads; for another process, save it here and load it there"
 
     def __init__(self, core: _core.Executable, setup: Setup) -> None:
         self._core = core
         self._setup = setup
         self._inputs = [info_of(setup.kinds, *i) for i in core.inputs]
-        self._outputs = [info_of(setup.kinds, *o) for o in core.outputs]
+        self._outputs = [
+            info_of(setup.kinds, name, dtype, setup.results.get(name) if shape is None else shape)
+            for name, dtype, shape in core.outputs
+        ]
         self._types = [o.dtype for o in self._outputs]
         self._types_by_name = {o.name: o.dtype for o in self._outputs}
         self._is_converted = is_converted(self._types)
+
+    def close(self) -> None:
+        """Gives up the core with its threads and memory; what is asked of the executable afterwards is a `DeviceError`.
+
+        Runs in flight, and bindings, keep what they need until they are gone themselves. Closing again does nothing.
+        """
+        self._core = _CLOSED
+
+    def __enter__(self) -> Executable:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     @property
     def inputs(self) -> list[TensorInfo]:
@@ -62,13 +97,18 @@ class Executable:
 
     @property
     def outputs(self) -> list[TensorInfo]:
-        """Outputs in graph order."""
+        """Outputs in graph order; a shape that is not the same in every run is told as the model declares it."""
         return self._outputs
 
     @property
     def mode(self) -> str:
         """The mode asked for: "host", "sink" or "auto"."""
         return self._setup.mode
+
+    @property
+    def has_virtual_time(self) -> bool:
+        """Whether the device's time is only in profiles, and not what a caller waits for."""
+        return self._setup.device.partition(":")[0] == "sim"
 
     @property
     def plan(self) -> PlanView:
@@ -160,7 +200,7 @@ class Executable:
         """
         from ascendsched import store
 
-        store.save(self._core, self._setup, path)
+        store.save(self._opened(), self._setup, path)
 
     def explain(self) -> str:
         """Why the whole and each node run as they do, and what the other ways would cost as far as it was measured."""
@@ -174,7 +214,7 @@ class Executable:
         """What each task works on, in plan order, with the shapes of the last run."""
         from ascendsched.tasks import read_tasks
 
-        return read_tasks(self._core)
+        return read_tasks(self._opened())
 
     def stats(self) -> dict[str, int]:
         """Counters since compilation: runs, launches, cache hits and misses, bytes."""
@@ -221,6 +261,12 @@ class Executable:
             log = self._core.stop_profile()
             profile.finish(log, {name: value - _base(name, before) for name, value in self.stats().items()})
 
+    def _opened(self) -> _core.Executable:
+        """The core, for functions that take it."""
+        if self._core is _CLOSED:
+            self._core.inputs  # noqa: B018 - raises
+        return self._core
+
     def __repr__(self) -> str:
         return f"<Executable {len(self._inputs)} inputs, {len(self._outputs)} outputs, mode {self.mode}>"
 
@@ -240,7 +286,7 @@ def _by_name(where: str, arrays: Mapping[str, Any]) -> dict[str, Any]:
 
 def _check_names(device: object, mode: object, options: object) -> None:
     for what, value in (("device", device), ("mode", mode)):
-        if not isinstance(value, str) or not value.isascii():
+        if not isinstance(value, str) or not (value.isascii() and value.isprintable()):
             raise PlanError(
                 f"[compile] {what}: {value!r}; expected a name such as {'cpu' if what == 'device' else 'auto'}"
             )
@@ -292,20 +338,24 @@ def compile(
     _check_names(device, mode, options)
     files: dict[Path, os.stat_result] = {}
     kinds: dict[str, str] = {}
+    results: dict[str, tuple[int | str | None, ...]] = {}
     if isinstance(model, Graph):
+        model.check_names()
         graph = model.core
     else:
         from ascendsched.frontends import onnx as frontend
 
-        graph = frontend.load(model, files, kinds)
+        graph = frontend.load(model, files, kinds, results)
     read = tuple(SourceFile.read(*file) for file in files.items())
-    setup = Setup(device, mode, threads, options, read, kinds)
+    setup = Setup(device, mode, threads, options, read, kinds, results)
     return build(graph, setup, keep_graph=isinstance(model, Graph))
 
 
 def build(graph: _core.Graph, setup: Setup, *, keep_graph: bool = False) -> Executable:
     """Compiles a graph as `setup` says. Unless it is to be kept, it is empty afterwards."""
+    _check_names(setup.device, setup.mode, setup.options)
     o = setup.options if setup.options is not None else from_environment()
+    check_isa()
     plugins.load(setup.device)
     device = setup.device
     if device.partition(":")[0] == "sim":

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import csv
+import io
 import re
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from ascendsched.bounded import TABLE_BYTES, read_text
 from ascendsched.errors import PlanError
 
 __all__ = ["Buffer", "BufferTable", "MemoryPlan", "plan_buffers", "read_buffers", "write_plan"]
@@ -71,7 +74,7 @@ def read_buffers(path: str | Path) -> BufferTable:
         The file cannot be read, or is not such a table; the message has the line.
     """
     try:
-        with open(path, encoding="utf-8-sig", newline="") as file:
+        with io.StringIO(read_text(path, TABLE_BYTES), newline="") as file:
             reader = csv.reader(file, strict=True)
             columns = [name.strip() for name in next(reader, [])]
             where = _find_columns(path, columns)
@@ -92,7 +95,7 @@ def read_buffers(path: str | Path) -> BufferTable:
                 buffers.append((lower, upper, size))
     except OSError as error:
         raise PlanError(f"[memplan] cannot read '{path}': {error.strerror or error}; pass a CSV file") from None
-    except (csv.Error, UnicodeDecodeError) as error:
+    except (csv.Error, ValueError) as error:
         raise PlanError(f"[memplan] {path} is not a CSV file: {error}; expected {','.join(COLUMNS)}") from None
     return BufferTable(columns, rows, buffers)
 
@@ -103,7 +106,7 @@ def _find_columns(path: str | Path, columns: list[str]) -> list[int]:
         got = ", ".join(_short(name) for name in columns[:8]) or "nothing"
         what = f"no column {', '.join(missing)} in its first line: {got}"
         raise PlanError(f"[memplan] {path}: {what}; start the file with {','.join(COLUMNS)}")
-    twice = sorted({name for name in columns if columns.count(name) > 1})
+    twice = sorted(name for name, count in Counter(columns).items() if count > 1)
     if twice:
         raise PlanError(f"[memplan] {path}: column '{_short(twice[0])}' occurs twice; rename one")
     return [columns.index(name) for name in COLUMNS]

@@ -8,7 +8,22 @@
 """
 
 import os
+from contextlib import suppress
+from importlib import import_module
 from typing import Any
+
+
+def _is_main_interpreter() -> bool:
+    """Whether this is no sub-interpreter: there the core would wait for a lock that its own thread holds."""
+    for name in ("_interpreters", "_xxsubinterpreters"):  # the latter before Python 3.13
+        with suppress(ImportError):
+            interpreters = import_module(name)
+            return bool(interpreters.get_current() == interpreters.get_main())
+    return True
+
+
+if not _is_main_interpreter():
+    raise ImportError("[import] ascendsched works in the main interpreter only; use threads or processes instead")
 
 _SETTINGS = {"OPENBLAS_NUM_THREADS": "1"}
 if not {"OMP_WAIT_POLICY", "GOMP_SPINCOUNT"} & set(os.environ):

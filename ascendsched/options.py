@@ -14,6 +14,8 @@ from ascendsched.errors import PlanError
 from ascendsched.tuning.buckets import Buckets
 
 _PREFIX = "ASCENDSCHED_"
+MAX_THREADS = 1024
+ISAS = ("base", "v3", "v4")
 MAX_WORKERS = 14  # threads that make tilings
 
 
@@ -174,9 +176,12 @@ def _defaults() -> Options:
 
 def default_threads() -> int:
     """CPUs that this process may use: affinity and cgroup quota, or ``ASCENDSCHED_THREADS``."""
-    text = os.environ.get(_PREFIX + "THREADS")
+    variable = _PREFIX + "THREADS"
+    text = os.environ.get(variable)
     if text is not None:
-        return check_threads(text)
+        if not text.strip().isdecimal() or not 1 <= int(text) <= MAX_THREADS:
+            raise PlanError(f"[options] {variable}={text!r}; set it to 1 to {MAX_THREADS}, or unset it")
+        return int(text)
     allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return max(1, min(allowed, _quota() or allowed))
 
@@ -190,12 +195,25 @@ def check_threads(value: object) -> int:
         For anything else.
     """
     try:
-        threads = int(value) if isinstance(value, str) else operator.index(value)  # type: ignore[arg-type]
-    except (TypeError, ValueError):
+        threads = operator.index(value)  # type: ignore[arg-type]
+    except TypeError:
         threads = 0
-    if isinstance(value, bool) or not 1 <= threads <= 1024:
-        raise PlanError(f"[options] threads: {value!r}; expected 1 to 1024")
+    if isinstance(value, bool) or not 1 <= threads <= MAX_THREADS:
+        raise PlanError(f"[options] threads: {value!r}; expected 1 to {MAX_THREADS}")
     return threads
+
+
+def check_isa() -> None:
+    """Refuses an instruction set that there is not, which would limit nothing.
+
+    Raises
+    ------
+    PlanError
+        Names the variable.
+    """
+    isa = os.environ.get(_PREFIX + "ISA") or ISAS[0]
+    if isa not in ISAS:
+        raise PlanError(f"[options] {_PREFIX}ISA={isa!r}; set it to one of {', '.join(ISAS)}, or unset it")
 
 
 def _quota() -> int | None:

@@ -7,6 +7,7 @@ hands it to host calls; callers see strings, lists and None. What a value is, it
 
 from __future__ import annotations
 
+import re
 import struct
 from typing import Any
 
@@ -29,6 +30,15 @@ _NAMES = (
     *("float32", "float64", "float16", "bfloat16", "bool", STRING),
     *(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)),
 )
+
+
+_TYPE = "|".join((*_NAMES, r"\?"))
+_KIND = re.compile(rf"string|sequence\((?:{_TYPE})\)|optional\((?:{_TYPE}|sequence\((?:{_TYPE})\))\)")
+
+
+def is_known(kind: object) -> bool:
+    """Return whether a text, from a file, is one of the kinds that there are."""
+    return isinstance(kind, str) and _KIND.fullmatch(kind) is not None
 
 
 def is_kind(name: str | None) -> bool:

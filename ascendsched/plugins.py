@@ -7,15 +7,18 @@ Experimental: the interface of the latter (``ascendsched/device.h``) may change 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from importlib.metadata import EntryPoint, entry_points
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ascendsched.errors import DeviceError, DeviceUnavailableError
 from ascendsched.native import core as _core
+from ascendsched.options import default_threads
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint, EntryPoints
 
 GROUP = "ascendsched.devices"
 
-_OURS = ("cpu", "null", "timed")
+_OURS = ("cpu", "null", "sim", "timed")
 _loaded: set[str] = set()
 
 
@@ -49,6 +52,13 @@ def register(capsule: Any) -> str:
     return _core.register_device(capsule)
 
 
+def entry_points(group: str, name: str | None = None) -> EntryPoints:
+    """What installed packages announce; the module that reads it takes longer to import than this package."""
+    from importlib import metadata
+
+    return metadata.entry_points(group=group) if name is None else metadata.entry_points(group=group, name=name)
+
+
 def load(device: str) -> None:
     """Registers what packages announce for a device, where that has not happened; `device` may have options.
 
@@ -69,6 +79,8 @@ def load(device: str) -> None:
     for entry in entries[:1]:
         _load(name, entry)
     _loaded.add(name)
+    if not entries:
+        devices()  # so that the core, which refuses the name, can list those of packages
 
 
 def devices() -> list[DeviceInfo]:
@@ -82,7 +94,7 @@ def devices() -> list[DeviceInfo]:
             load(name)
         except DeviceError as error:
             refused.append(DeviceInfo(name, f"not available: {error}"))
-    known = [DeviceInfo(name, description) for name, description in _core.devices()]
+    known = [DeviceInfo(name, description) for name, description in _core.devices(default_threads())]
     return known + [info for info in refused if info.name not in {device.name for device in known}]
 
 

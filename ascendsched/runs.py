@@ -8,12 +8,13 @@ import numpy as np
 
 from ascendsched.errors import GraphError
 from ascendsched.native import core as _core
+from ascendsched.one_process import OneProcess
 from ascendsched.packed import is_converted, named_results, results_of
 
 Array = np.ndarray[Any, Any]
 
 
-class Run:
+class Run(OneProcess):
     """A run in flight, from `Executable.run_async`."""
 
     __slots__ = ("_core", "_types")
@@ -60,7 +61,7 @@ class Run:
         return dict(zip(self._core.output_names, results, strict=True))
 
 
-class Binding:
+class Binding(OneProcess):
     """Fixed input and output buffers, from `Executable.bind`: repeated runs without conversion or copies."""
 
     def __init__(self, core: _core.Binding, types: dict[str, str]) -> None:

@@ -72,7 +72,7 @@ class SourceFile:
 @dataclass(frozen=True)
 class Setup:
     """The arguments of ``compile``, as given; the files of the model, its own first, none for a model in memory; the
-    kinds of its inputs and outputs that are packed values."""
+    kinds of its inputs and outputs that are packed values; the shapes that it declares for its outputs."""
 
     device: str
     mode: str
@@ -80,6 +80,7 @@ class Setup:
     options: Options | None
     files: tuple[SourceFile, ...] = ()
     kinds: dict[str, str] = field(default_factory=dict)
+    results: dict[str, tuple[int | str | None, ...]] = field(default_factory=dict)
 
 
 def hash_of(path: str) -> str:

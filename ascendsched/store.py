@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import stat
 import tempfile
 from collections.abc import Callable
 from dataclasses import asdict, replace
@@ -18,11 +19,13 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from ascendsched._version import __version__
+from ascendsched.bounded import shortened
 from ascendsched.errors import AscendSchedError, GraphError, PlanError, UnsupportedError
 from ascendsched.executable import Executable, build, compile
 from ascendsched.graph import Graph
 from ascendsched.native import core as _core
 from ascendsched.options import Options, options_from
+from ascendsched.packed import is_known
 from ascendsched.setup import Setup, SourceFile
 from ascendsched.warmup import check_shapes, recent_shapes, warm_again
 
@@ -68,7 +71,8 @@ class _Saved:
             files = self._files(self.model_path)
         if options is not None:
             options = options_from(options)
-        self.setup = Setup(meta["device"], meta["mode"], meta["threads"], options, files, meta["kinds"])
+        results = {name: tuple(shape) for name, shape in meta["results"].items()}
+        self.setup = Setup(meta["device"], meta["mode"], meta["threads"], options, files, meta["kinds"], results)
 
     def _files(self, model: str) -> tuple[SourceFile, ...]:
         """The files of the model, if it lies at `model`."""
@@ -101,7 +105,7 @@ def save(core: _core.Executable, setup: Setup, path: str | os.PathLike[str]) -> 
     meta += b" " * (-(_HEADER_BYTES + len(structure) + len(meta)) % _ALIGNMENT)
     temporary = None
     try:
-        with tempfile.NamedTemporaryFile(dir=target.parent, prefix=f".{target.name}.", delete=False) as file:
+        with tempfile.NamedTemporaryFile(dir=target.parent, prefix=".saving.", delete=False) as file:
             temporary = file.name
             blocks = _Blocks(file)
             blocks.write(bytes(_HEADER_BYTES) + structure + meta)
@@ -117,11 +121,12 @@ def save(core: _core.Executable, setup: Setup, path: str | os.PathLike[str]) -> 
             file.write(header)
             file.flush()
             os.fsync(file.fileno())
-            os.fchmod(file.fileno(), 0o666 & ~_umask())
+            os.fchmod(file.fileno(), _mode_of(target))
         os.replace(temporary, target)
-    except OSError as error:
+    except (OSError, ValueError) as error:  # the last for what is no path at all
         _remove(temporary)
-        raise GraphError(f"[save] cannot write '{target}': {error.strerror or error}; choose another path") from None
+        why = (error.strerror if isinstance(error, OSError) else None) or error
+        raise GraphError(f"[save] cannot write '{target}': {why}; choose another path") from None
     except BaseException:
         _remove(temporary)
         raise
@@ -149,6 +154,14 @@ class _Blocks:
         self._file.write(self._block)
         self._file.flush()
         self._block.clear()
+
+
+def _mode_of(target: Path) -> int:
+    """Who may read and write the file: those who may now or, of a new one, as for all files that this process makes."""
+    try:
+        return stat.S_IMODE(os.stat(target).st_mode)
+    except OSError:
+        return 0o666 & ~_umask()
 
 
 def _umask() -> int:
@@ -194,6 +207,7 @@ def _describe(core: _core.Executable, setup: Setup, folder: Path) -> dict[str, A
         "options": None if setup.options is None else asdict(setup.options),
         "source": source,
         "kinds": setup.kinds,
+        "results": setup.results,
         "shapes": recent_shapes(core),
     }
 
@@ -243,7 +257,7 @@ def load(
         _check(saved, model)
         exe = _restore(saved, changes)
     except _UnusableError as reason:
-        exe = _rebuild(place, saved, model, str(reason), changes)
+        exe = _rebuild(place, saved, model, shortened(reason), changes)
     if warm and saved is not None and saved.meta["shapes"]:
         warm_again(exe._core, exe.inputs, saved.meta["shapes"])
     return exe
@@ -273,8 +287,11 @@ def _check_meta(meta: Any) -> None:
     kinds = meta["kinds"]
     if not (isinstance(meta["device"], str) and isinstance(meta["mode"], str) and isinstance(meta["shapes"], list)):
         raise TypeError
-    if kinds != {} and not all(isinstance(kind, str) for kind in kinds.values()):
+    if kinds != {} and not all(map(is_known, kinds.values())):
         raise TypeError
+    for shape in meta["results"].values():
+        if type(shape) is not list or not all(dim is None or type(dim) in {int, str} for dim in shape):
+            raise TypeError
     if meta["source"] is not None:
         if not meta["source"]["files"]:
             raise ValueError
@@ -332,7 +349,7 @@ def _rebuild(place: str, saved: _Saved | None, model: Model | None, reason: str,
         model = saved.model_path if saved is not None else None
         difference = saved.difference() if saved is not None and model is not None else None
         if model is None or difference:
-            found = difference if difference and difference != reason else None
+            found = shortened(difference) if difference and shortened(difference) != reason else None
             raise GraphError(
                 f"[load] '{place}' is not used: {reason}{'; ' + found if found else ''}; pass model= to build it anew, "
                 f"or {_NOT_IN_USE}"

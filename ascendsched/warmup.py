@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ascendsched.arrays import numpy_dtype
+from ascendsched.bounded import shortened
 from ascendsched.errors import AscendSchedError, GraphError, OutOfMemoryError
 from ascendsched.native import core as _core
 from ascendsched.packed import DTYPE, is_kind
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from ascendsched.tensor_info import TensorInfo
 
 _LOG = logging.getLogger("ascendsched")
+_MOST_SHAPES = 256  # of a file: each is a run; we keep 16
 _FORM = "[warmup] expected a list of shapes by input name such as [{'x': (1, 8)}], and values by input name"
 
 
@@ -77,11 +79,14 @@ def check_shapes(shapes: list[Any]) -> None:
     AttributeError, KeyError, TypeError, ValueError
         Where it is something else.
     """
+    if len(shapes) > _MOST_SHAPES:
+        raise ValueError
     for signature in shapes:
         for entry in signature.values():
-            if not all(isinstance(dim, int) and dim >= 0 for dim in entry["shape"]):
+            if not all(type(dim) is int and 0 <= dim < 1 << 63 for dim in entry["shape"]):
                 raise ValueError
-            bytes.fromhex(entry["value"] or "")
+            if entry["value"] is not None:
+                bytes.fromhex(entry["value"])
 
 
 def warm_again(core: _core.Executable, inputs: Sequence[TensorInfo], shapes: list[dict[str, Any]]) -> None:
@@ -96,4 +101,4 @@ def warm_again(core: _core.Executable, inputs: Sequence[TensorInfo], shapes: lis
             }
             warm_up(core, inputs, [{name: entry["shape"] for name, entry in signature.items()}], values)
         except (AscendSchedError, KeyError, ValueError) as error:
-            _LOG.warning("[load] not warmed up for %s: %s", signature, error)
+            _LOG.warning("[load] not warmed up for %s: %s", shortened(signature), shortened(error))

@@ -3,26 +3,36 @@
 Hit ratios on prompt lengths of public traces (`traces.py`), exact and rounded up to 64 tokens, of the cache that
 tilings and schedules use and of other policies at the same number of entries; then the time that tiling takes in a
 decoder over the trace's prompts, with the tiling cache on and off, with primitives that are JIT-compiled and without.
+And what the schedule caches keep more of where forecasts say what is coming: sequences with a period and without, and
+decode steps (batch, context) of the traces.
 """
 
 from __future__ import annotations
 
+import random
 import sys
 from collections.abc import Iterator
+from itertools import islice
 
 import numpy as np
 import policies
 from command import main
 from harness import Effort, Figures, Table
+from sequences import traces as request_traces
 from traces import ceil_to, prompt_lengths
 
 import ascendsched as asc
 from ascendsched.demo.models import decoder
 from ascendsched.native import core
+from ascendsched.tuning.batching import decode_steps
+from ascendsched.tuning.foresight import POLICY
 
 ENTRIES = (16, 64, 256)
 BOUND_ENTRIES = 64  # with as many, this cache is to be within 2 points of the best policy
 VALUE_BYTES = 400
+FORESEEN_ENTRIES = (8, 16, 64)
+OFF = 2.0  # a confidence that no forecast has
+LOOK_UPS = 8000
 
 
 def measure(effort: Effort) -> Iterator[Table]:
@@ -32,6 +42,7 @@ def measure(effort: Effort) -> Iterator[Table]:
         yield Figures("hit ratio on traces", "look-up", [], notes=["no traces: set LLM_TRACES to their folder"])
         return
     yield _hit_ratios(traces)
+    yield _foreseen(traces)
     yield _tiling_time(traces["azure code"] if "azure code" in traces else next(iter(traces.values())), effort)
 
 
@@ -52,6 +63,31 @@ def _hit_ratios(traces: dict[str, list[int]]) -> Table:
     table.notes.append(
         f"with {BOUND_ENTRIES} entries at most {worst:.1f} points below the best, on any trace; 2 may be"
     )
+    return table
+
+
+def _foreseen(prompts: dict[str, list[int]]) -> Table:
+    table = Figures("hits, percent, without forecasts and with them", "look-up", [])
+    table.headings = tuple(f"{entries} {which}" for entries in FORESEEN_ENTRIES for which in ("entries", "foreseen"))
+    chance = random.Random(0)  # noqa: S311
+    sets = [[[n] for n in range(12)], [[100 + n] for n in range(12)]]
+    sequences: dict[str, list[list[int]]] = {f"period of {n}": [[i % n] for i in range(4000)] for n in (12, 100)}
+    for times in (1, 2, 5):
+        sequences[f"two sets of 12, {times} times in turn"] = (sets[0] * times + sets[1] * times) * (150 // times)
+    sequences["two sets of 12, at random"] = [chance.choice(sets[i // 60 % 2]) for i in range(3600)]
+    sequences["some come back, one grows"] = [[1, i] if i % 3 else [7, chance.randrange(6)] for i in range(3000)]
+    sequences |= {f"prompts, {name}": [[n] for n in lengths[:LOOK_UPS]] for name, lengths in prompts.items()}
+    for name, requests in request_traces():
+        steps = list(islice((step for step, _ in decode_steps(requests)), LOOK_UPS))
+        sequences[f"decode, {name}"] = [[batch, context] for batch, context in steps]
+        sequences[f"decode, {name}, ceil 64"] = [[batch, -(-context // 64)] for batch, context in steps]
+    for name, sequence in sequences.items():
+        row = [
+            100 * core.measure_retention(sequence, entries, confidence) / len(sequence)
+            for entries in FORESEEN_ENTRIES
+            for confidence in (OFF, POLICY.min_confidence)
+        ]
+        table.rows.append((name, row))
     return table
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from ascendsched.bench.result import Bench, Case, Row
+from ascendsched.bench.result import Bench, Case, Row, format_ms
 
 LEGEND = (
     "p50, p99: single warm calls, all rows in turn in one process. compile, first run, peak memory: in a fresh process "
@@ -76,7 +76,7 @@ def _table(case: Case) -> Table:
     for heading in ("p50 ms", "p99 ms", "runs", "compile ms", "first run ms", "peak MB", "error"):
         table.add_column(heading, justify="right", no_wrap=True)
     for row in case.rows:
-        speed = ["-", "-", "-"] if row.problem else [f"{row.p50_ms:.3f}", f"{row.p99_ms:.3f}", str(row.runs)]
+        speed = ["-", "-", "-"] if row.problem else [format_ms(row.p50_ms), format_ms(row.p99_ms), str(row.runs)]
         cold = ["", "", ""]
         if row.cold:
             cold = [f"{row.cold.compile_ms:.1f}", f"{row.cold.first_run_ms:.2f}", f"{row.cold.peak_bytes / 2**20:.0f}"]

@@ -12,6 +12,11 @@ KEEP = "keep onnxruntime here"
 _TIE = 0.02  # differences below are the machine's, not the runtimes'
 
 
+def format_ms(ms: float) -> str:
+    """Milliseconds, of short times with digits enough to tell them apart."""
+    return f"{ms:.3f}" if ms >= 0.1 or not ms > 0 else f"{ms:.5f}"
+
+
 @dataclass
 class Row:
     """One way to run the model.
@@ -87,7 +92,7 @@ class Case:
             return f"{KEEP}: {problem}" if peer else f"nothing runs it: {problem}"
         if peer is None or ratio is None:
             return f"nothing to compare {ours.label} with: {_peer_problem(self.rows)}"
-        figures = f"{ours.label} {ours.p50_ms:.3f} ms, {peer.label} {peer.p50_ms:.3f} ms"
+        figures = f"{ours.label} {format_ms(ours.p50_ms)} ms, {peer.label} {format_ms(peer.p50_ms)} ms"
         if ratio > 1 + _TIE:
             return f"{KEEP}: it is {ratio:.2f} times as fast ({figures})"
         if ratio < 1 - _TIE:

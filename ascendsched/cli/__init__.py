@@ -53,8 +53,13 @@ class LazyGroup(click.Group):
         except (AscendSchedError, OSError) as error:
             if isinstance(error, BrokenPipeError):
                 raise
-            click.echo("ascendsched: " + " ".join(str(error).split()), err=True)
+            click.echo("ascendsched: " + _one_line(str(error)), err=True)
             ctx.exit(1)
+
+
+def _one_line(text: str) -> str:
+    """The text without what a terminal, or its encoding, would take for something else: names come from files."""
+    return "".join(c if c.isprintable() else "\ufffd" for c in " ".join(text.split()))
 
 
 @click.command(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from ascendsched.bounded import SETTINGS_BYTES, read_text
 from ascendsched.cli.common import THREADS_HELP, json_option, print_json, progress, stdout_console
 from ascendsched.cli.inputs import make_inputs, parse_pairs
 
@@ -88,7 +89,7 @@ def parse_cases(values: tuple[str, ...]) -> list[dict[str, str]]:
             lines.append(value)
             continue
         try:
-            text = Path(value).read_text(encoding="utf-8")
+            text = read_text(value, SETTINGS_BYTES)
         except (OSError, ValueError) as error:
             message = f"'{value}' is neither NAME=SHAPE nor a file of shapes: {error}"
             raise click.BadParameter(message, param_hint="--shapes") from None

@@ -7,7 +7,7 @@ import click
 from ascendsched.cli.common import json_option, print_json, progress, stdout_console
 
 
-@click.command("buckets")
+@click.command("buckets", short_help="Find the lengths to pad to that waste least.")
 @click.argument("trace", metavar="TRACE")
 @click.option("--max-count", type=click.IntRange(1, 1024), default=12, show_default=True, help="Sizes at most.")
 @json_option

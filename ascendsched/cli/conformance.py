@@ -10,7 +10,7 @@ from rich.table import Table
 from ascendsched.cli.common import json_option, print_json, progress, stdout_console
 
 
-@click.command("conformance")
+@click.command("conformance", short_help="Run the suite that devices have to pass.")
 @click.argument("device")
 @click.option("--check", "checks", multiple=True, metavar="NAME", help="Only this check; may be given several times.")
 @json_option

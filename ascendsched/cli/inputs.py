@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ascendsched.arrays import random_array
+from ascendsched.bounded import read_array
 from ascendsched.errors import GraphError
 
 
@@ -30,7 +31,7 @@ def parse_pairs(values: Iterable[str], option: str) -> dict[str, str]:
     for text in values:
         name, equals, value = text.partition("=")
         if not equals or not name or not value:
-            raise click.BadParameter(f"'{text}' is not NAME=VALUE", param_hint=option)
+            raise click.BadParameter(f"'{text[:80]}' is not NAME=VALUE", param_hint=option)
         if name in pairs:
             raise click.BadParameter(f"'{name}' is given twice", param_hint=option)
         pairs[name] = value
@@ -69,6 +70,7 @@ def make_inputs(
         For names that the model lacks, unreadable files and shapes of the wrong rank.
     """
     wanted = {item.name: item for item in declared}
+    files, shapes = _respell(files, wanted), _respell(shapes, wanted)
     for name in [*files, *shapes]:
         if name not in wanted:
             raise GraphError(f"[run] the model has no input '{name}'; its inputs are {', '.join(wanted) or 'none'}")
@@ -93,14 +95,23 @@ def make_inputs(
     return arrays, notes
 
 
+def _respell(pairs: Mapping[str, str], names: Iterable[str]) -> dict[str, str]:
+    """Pairs that were cut at the first "=", cut at a later one where that gives the name of an input."""
+    found = {}
+    for name, value in pairs.items():
+        text = f"{name}={value}"
+        fitting = [known for known in names if text.startswith(f"{known}=")]
+        longest = max([name, *fitting], key=len)
+        found[longest] = text[len(longest) + 1 :]
+    return found
+
+
 def _load(path: str, name: str) -> NDArray[Any]:
     try:
-        array = np.load(path, allow_pickle=False)
-    except (OSError, ValueError, EOFError) as error:
-        raise GraphError(f"[run] cannot read '{path}' for input '{name}': {error}; write it with numpy.save") from None
-    if not isinstance(array, np.ndarray):
-        raise GraphError(f"[run] '{path}' for input '{name}' holds several arrays; write one with numpy.save")
-    return array
+        return read_array(path)
+    except (OSError, ValueError) as error:
+        why = error.strerror or error if isinstance(error, OSError) else error
+        raise GraphError(f"[run] cannot read '{path}' for input '{name}': {why}; write it with numpy.save") from None
 
 
 def _bind_symbols(wanted: Mapping[str, Declared], fixed: Mapping[str, tuple[int, ...]]) -> dict[str, int]:

@@ -13,7 +13,7 @@ ALIGNMENT_HELP = "Every offset is a multiple of it, in bytes."
 CAPACITY_HELP = "Height that is low enough, in bytes; without it, the lowest plan is sought."
 
 
-@click.command("memplan")
+@click.command("memplan", short_help="Place buffers in one arena, as low as possible.")
 @click.argument("table", metavar="IN.csv")
 @click.option("--capacity", type=click.IntRange(min=0), help=CAPACITY_HELP)
 @click.option("--time-limit", type=click.FloatRange(min=0), default=30.0, show_default=True, help="In seconds.")

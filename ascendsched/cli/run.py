@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from rich.table import Table
 
+from ascendsched.bench.result import format_ms
 from ascendsched.cli.common import describe_shape, json_option, model_options, print_json, progress, stdout_console
 from ascendsched.cli.inputs import make_inputs, parse_pairs
 from ascendsched.profile import Profile
@@ -52,6 +53,8 @@ def command(
         executable = asc.compile(model, device=device, mode=mode, threads=threads)
         compile_ns = time.perf_counter_ns() - begin
         feeds, notes = make_inputs(executable.inputs, given, wanted, seed)
+        if executable.has_virtual_time:
+            notes.append(f"times are this machine's; those of {device} are in the profile")
         show(f"running {runs} times")
         outputs, first_ns, times = _time_runs(executable, feeds, runs)
         profile = _profile_runs(executable, feeds, runs) if trace else None
@@ -127,8 +130,8 @@ def _print(result: dict[str, Any], profile: Profile | None, path: str | None) ->
         console.print(f"note: {note}")
     times = result["run_ms"]
     console.print(
-        f"{result['mode']} mode on {result['device']}: median {times['median']:.3f} ms of {result['runs']} runs "
-        f"(min {times['min']:.3f}, max {times['max']:.3f}); compile {result['compile_ms']:.1f} ms, "
+        f"{result['mode']} mode on {result['device']}: median {format_ms(times['median'])} ms of {result['runs']} runs "
+        f"(min {format_ms(times['min'])}, max {format_ms(times['max'])}); compile {result['compile_ms']:.1f} ms, "
         f"first run {result['first_run_ms']:.1f} ms"
     )
     if profile:

@@ -26,7 +26,13 @@ GROWTH_STEPS = (1, 8, 64, 512, 4096)
 @click.option(
     "--batch", type=click.IntRange(1, 4096), default=1, show_default=True, help="Sequences or pictures at once."
 )
-@click.option("--context", type=click.IntRange(1, 131072), default=1024, show_default=True, help="Tokens in the cache.")
+@click.option(
+    "--context",
+    type=click.IntRange(1, 131072),
+    default=1024,
+    show_default=True,
+    help="Tokens in the cache or, without one, of a sequence; bert-large has 512 at most, resnet-50 none.",
+)
 @click.option("--ranks", type=click.IntRange(1, 100_000), default=1, show_default=True, help="Ranks of the job.")
 @click.option("--workers", type=click.IntRange(1, 14), help="Threads that make tilings, of host-pipelined.")
 @click.option("--trace", type=click.Path(dir_okay=False), help="Write a Perfetto trace of the last mode's rank 0.")
@@ -104,8 +110,9 @@ def _simulate(
             recording = comparison.run_mode(subject, MODES[modes[-1]], ranks).recording
             if recording is not None:
                 write_trace(recording, trace)
-    unit = subject.plan(ranks)[0].unit
-    title = f"{name}, batch {batch}, context {context}, {ranks} rank{'s' if ranks > 1 else ''}"
+    built = subject.plan(ranks)[0]
+    unit, tokens = built.unit, "" if built.context is None else f"context {built.context}, "
+    title = f"{name}, batch {batch}, {tokens}{ranks} rank{'s' if ranks > 1 else ''}"
     if html is not None:
         from ascendsched.sim.page import make_page
 

@@ -25,7 +25,7 @@ def batch_norm(node: NodeDef, ctx: AdapterContext) -> list[NodeDef] | None:
             "rank; export the model for inference"
         )
     r = Replacement(node, ctx)
-    data, scale, bias, *running = node.inputs[:5]  # absent ones may follow
+    data, scale, bias, *running = node.inputs
     axes = r.constant([0, *range(2, rank)])
     mean = r.make("ReduceMean", data, axes, keepdims=1)
     far = r.make("Sub", data, mean)

@@ -16,6 +16,7 @@ from ascendsched.frontends.onnx_functions import inlined
 from ascendsched.frontends.onnx_graph import Scope
 from ascendsched.frontends.onnx_import import ModelImport
 from ascendsched.frontends.onnx_tensors import TensorReader
+from ascendsched.frontends.onnx_types import declared_results
 from ascendsched.frontends.onnx_wire import Weights, cut
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ def load(
     model: str | os.PathLike[str] | bytes | onnx.ModelProto,
     files: dict[Path, os.stat_result] | None = None,
     kinds: dict[str, str] | None = None,
+    results: dict[str, tuple[int | str | None, ...]] | None = None,
 ) -> _core.Graph:
     """Return the graph of an ONNX model, in operators of the newest opset.
 
@@ -46,6 +48,8 @@ def load(
         Takes the files that were read, the model's own first, as they were then.
     kinds
         Takes the kinds of inputs and outputs that are packed values in the graph (`ascendsched.packed`), by name.
+    results
+        Takes the shapes of outputs that the model declares, by name.
 
     Raises
     ------
@@ -56,7 +60,7 @@ def load(
     """
     from ascendsched.native import core as _core
 
-    return import_model(model, _core.Graph, _core.op_names(), files, kinds)
+    return import_model(model, _core.Graph, _core.op_names(), files, kinds, results)
 
 
 def import_model(
@@ -65,6 +69,7 @@ def import_model(
     known_ops: Iterable[str],
     files: dict[Path, os.stat_result] | None = None,
     kinds: dict[str, str] | None = None,
+    results: dict[str, tuple[int | str | None, ...]] | None = None,
 ) -> _Graph:
     """Do what `load` does, into any graph that has the building functions of ``_core.Graph``."""
     weights, ops = Weights(), frozenset(known_ops)
@@ -79,6 +84,8 @@ def import_model(
         raise UnsupportedError(_unknown_operators(shared.unknown, opset))
     if kinds is not None:
         kinds.update(scope.packed_ends())
+    if results is not None:
+        results.update(declared_results(proto.graph))
     return cast(_Graph, graph)
 
 
@@ -145,7 +152,8 @@ def _read(
     except GraphError:
         raise
     except (OSError, ValueError) as error:  # ValueError: a zero byte in the path
-        raise GraphError(f"[onnx] cannot read '{path}': {error}; check its permissions") from None
+        why = error.strerror if isinstance(error, OSError) else error
+        raise GraphError(f"[onnx] cannot read '{path}': {why}; check its permissions") from None
     return _parsed(data, f"'{path}'", weights), path.parent
 
 

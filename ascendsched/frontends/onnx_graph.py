@@ -298,7 +298,7 @@ class Scope:
         where = f"[onnx] node '{name}' ({op})"
         attributes = attributes_of(proto, self._shared.reader, where)
         outputs = [out if self._is_needed(op, i, out) else "" for i, out in enumerate(proto.output)]
-        node = NodeDef(op, list(proto.input), outputs, attributes, name)
+        node = NodeDef(op, self._shared.schemas.inputs(proto), outputs, attributes, name)
         has_schema = self._shared.schemas.has(op)
         if op not in VALUE_OPS and op not in _KIND_OPS:
             refuse_kinds(node, self)

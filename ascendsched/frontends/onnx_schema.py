@@ -67,6 +67,11 @@ class Schemas:
         if not rules.required <= present:
             raise GraphError(f"{where}: attributes {sorted(rules.required - present)} are missing; the file is damaged")
 
+    def inputs(self, proto: onnx.NodeProto) -> list[str]:
+        """Return a node's inputs without the absent ones past the last that its opset has."""
+        rules = self._find(proto.op_type)
+        return list(proto.input if rules is None else proto.input[: rules.max_inputs])
+
     def is_optional_output(self, op: str, index: int) -> bool:
         """Return whether an operator may leave the output away."""
         rules = self._find(op)

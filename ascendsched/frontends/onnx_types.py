@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from ascendsched.errors import GraphError, UnsupportedError
-from ascendsched.frontends.node import ValueType, text
+from ascendsched.frontends.node import ValueType, printable, text
 from ascendsched.frontends.onnx_ranks import Ranks
 from ascendsched.frontends.onnx_tensors import dtype_name
 from ascendsched.packed import is_kind, optional_of, sequence_of
@@ -39,9 +39,14 @@ def tensor_type(info: onnx.ValueInfoProto, what: str) -> tuple[str, list[int | s
     if kind is None:
         raise GraphError(f"[onnx] {where} has no type; the file is damaged or incomplete")
     dtype = type_name(info.type, where)
+    return dtype, None if is_kind(dtype) else tensor_dims(info)
+
+
+def tensor_dims(info: onnx.ValueInfoProto) -> list[int | str | None] | None:
+    """Return the declared dimensions of a tensor; None where no rank is declared."""
     tensor = info.type.tensor_type
-    if is_kind(dtype) or not tensor.HasField("shape"):
-        return dtype, None
+    if not tensor.HasField("shape"):
+        return None
     dims: list[int | str | None] = []
     for dim in tensor.shape.dim:
         if dim.WhichOneof("value") == "dim_value":
@@ -49,7 +54,13 @@ def tensor_type(info: onnx.ValueInfoProto, what: str) -> tuple[str, list[int | s
         else:
             symbol = text(dim.dim_param)
             dims.append(None if symbol in _NO_SYMBOL else symbol)
-    return dtype, dims
+    return dims
+
+
+def declared_results(graph: onnx.GraphProto) -> dict[str, tuple[int | str | None, ...]]:
+    """Return the shapes that a graph declares for its outputs; nothing relies on them, for models are wrong there."""
+    dims = {printable(info.name): tensor_dims(info) for info in graph.output}
+    return {name: tuple(found) for name, found in dims.items() if found is not None}
 
 
 def type_name(proto: onnx.TypeProto, where: str) -> str:

@@ -6,8 +6,9 @@ import json
 import os
 from collections.abc import Mapping
 from importlib import resources
-from pathlib import Path
 from typing import Any
+
+from ascendsched.profile.files import write_whole
 
 SCRIPTS = ("format.js", "lanes.js", "timeline.js", "charts.js", "page.js")
 # A page that may load nothing cannot leak what it shows, whatever its data holds.
@@ -38,19 +39,10 @@ def write_html(report: Mapping[str, Any], path: str | os.PathLike[str]) -> str:
 
     Raises
     ------
-    OSError
+    WriteError
         Where the file cannot be written.
     """
-    target = Path(path)
-    if not target.parent.is_dir():
-        raise FileNotFoundError(f"[profile] no folder '{target.parent}' for '{target.name}'; create it first")
-    scratch = target.with_name(f".{target.name}.{os.getpid()}.part")
-    try:
-        scratch.write_text(page(report), encoding="utf-8")
-        scratch.replace(target)
-    finally:
-        scratch.unlink(missing_ok=True)
-    return str(target)
+    return write_whole(path, page(report))
 
 
 def _part(name: str) -> str:

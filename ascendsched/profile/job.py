@@ -105,8 +105,17 @@ def diagnose_job(timeline: Timeline, step: str = "whole") -> Job:
         number = int(step) if step.isdecimal() and len(step) < 16 else -1
         chosen = [rank for rank in ranks if any(s.number == number for s in rank.steps)]
         if not chosen:
-            recorded = ", ".join(map(str, known[:12])) or "none"
-            raise AscendSchedError(f"[diagnose] step {step!r} is not recorded: {recorded}; pass one of these, or all")
+            raise AscendSchedError(
+                f"[diagnose] step {step!r} is not recorded: there are {_listed(known)}; pass one of these, or all"
+            )
         ranks = tuple(select_step(rank, number) for rank in chosen)
     diagnoses = tuple(diagnose(rank) for rank in ranks)
     return Job(diagnoses, tuple(by_step), compare_ranks(diagnoses))
+
+
+def _listed(steps: list[int]) -> str:
+    """The numbers of steps, short also where there are many."""
+    if len(steps) > 2 and steps == list(range(steps[0], steps[-1] + 1)):
+        return f"{steps[0]} to {steps[-1]}"
+    listed = ", ".join(map(str, steps[:12])) or "none"
+    return listed if len(steps) <= 12 else f"{listed} and {len(steps) - 12} more"

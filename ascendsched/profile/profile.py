@@ -136,7 +136,7 @@ class Profile:
 
         Raises
         ------
-        OSError
+        WriteError
             Where the file cannot be written.
         """
         from ascendsched.profile.html import write_html
@@ -151,7 +151,7 @@ class Profile:
 
         Raises
         ------
-        OSError
+        WriteError
             Where the file cannot be written.
         """
         return write_trace(self.recording, path, verdict=self.verdict.to_dict())

@@ -8,11 +8,11 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from ascendsched.profile.files import write_whole
 from ascendsched.profile.spans import LAUNCHING, STAGES, Recording, Spans
 
 SCHEMA = "ascendsched.trace/1"
@@ -51,7 +51,7 @@ def write_trace(recording: Recording, path: str | os.PathLike[str], verdict: Map
 
     Raises
     ------
-    OSError
+    WriteError
         Where the file cannot be written.
     """
     document = {
@@ -66,17 +66,8 @@ def write_trace(recording: Recording, path: str | os.PathLike[str], verdict: Map
         },
         "traceEvents": list(trace_events(recording)),
     }
-    target = Path(path)
-    if not target.parent.is_dir():
-        raise FileNotFoundError(f"[profile] no folder '{target.parent}' for the trace '{target.name}'; create it first")
-    scratch = target.with_name(f".{target.name}.{os.getpid()}.part")
-    try:
-        # dumps, not dump: only dumps uses the encoder that is written in C.
-        scratch.write_text(json.dumps(document, separators=(",", ":")), encoding="utf-8")
-        scratch.replace(target)
-    finally:
-        scratch.unlink(missing_ok=True)
-    return str(target)
+    # dumps, not dump: only dumps uses the encoder that is written in C.
+    return write_whole(path, json.dumps(document, separators=(",", ":")))
 
 
 def _workers(recording: Recording) -> list[int]:

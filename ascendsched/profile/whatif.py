@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ascendsched.errors import AscendSchedError
 from ascendsched.profile.calls import Bools
 from ascendsched.profile.diagnosis import Diagnosis
 from ascendsched.profile.program import Program, read_program
@@ -16,6 +17,7 @@ from ascendsched.profile.spans import Ints
 from ascendsched.profile.timeline import Rank
 
 FASTER = (2, 4, 10)
+NAMES = ("sink", "pipeline", "cached_tiling", "no_sync", *(f"launch_{k}x" for k in FASTER))
 # Launching a captured graph costs about this on GPUs and Ascend devices, where a profile shows none.
 GRAPH_LAUNCH_NS = 10_000
 # Below this share of the window, waits for the device and tilings are not worth a scenario.
@@ -75,7 +77,15 @@ class WhatIf:
     notes: tuple[str, ...]
 
     def prediction(self, name: str) -> Prediction | None:
-        """The scenario of that name, or None where it does not apply."""
+        """The scenario of that name, or None where it does not apply: "sink" where runs are sunk already.
+
+        Raises
+        ------
+        AscendSchedError
+            For a name that no scenario has.
+        """
+        if name not in NAMES:
+            raise AscendSchedError(f"[profile] no scenario '{name}'; there are {', '.join(NAMES)}")
         return next((p for p in self.predictions if p.name == name), None)
 
     def to_dict(self) -> dict[str, Any]:

@@ -42,7 +42,8 @@ def print_what_if(found: WhatIf, console: Console) -> None:
 
 def print_experiment(experiment: Experiment, mode: str, console: Console) -> None:
     """Prints what was measured, and the prediction beside what it predicts."""
-    title = f"Time per run, {experiment.in_flight} in flight, median of {len(experiment.host_us)} rounds"
+    source = "in the device's virtual time" if experiment.is_virtual else f"median of {len(experiment.host_us)} rounds"
+    title = f"Time per run, {experiment.in_flight} in flight, {source}"
     table = _table(title, "", "median", "95 % interval")
     rows = [(f"{mode} mode", experiment.host_us), (f"{mode} mode, recorded", experiment.recorded_us)]
     rows += [("sink mode, predicted", experiment.predicted_us), ("sink mode, measured", experiment.sink_us)]

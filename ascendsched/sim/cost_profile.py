@@ -9,6 +9,7 @@ from pathlib import Path
 
 import msgspec
 
+from ascendsched.bounded import SETTINGS_BYTES, read_bytes
 from ascendsched.errors import AscendSchedError
 
 SCHEMA = "ascendsched.cost_profile/1"
@@ -120,9 +121,13 @@ def load_profile(name: str) -> CostProfile:
         data = (resources.files("ascendsched.sim") / "profiles" / f"{name}.json").read_bytes()
         return parse_profile(name, data)
     path = Path(name)
-    if not path.is_file():
-        raise AscendSchedError(f"[simulate] no device '{name}'; known are {', '.join(known)}, or pass a profile's file")
-    return parse_profile(path.stem, path.read_bytes())
+    try:
+        data = read_bytes(path, SETTINGS_BYTES)
+    except (OSError, ValueError) as error:
+        why = (error.strerror if isinstance(error, OSError) else None) or error
+        choices = f"known are {', '.join(known)}, or pass a profile's file"
+        raise AscendSchedError(f"[simulate] no device '{name[:80]}': {why}; {choices}") from None
+    return parse_profile(path.stem, data)
 
 
 def parse_profile(name: str, data: bytes) -> CostProfile:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
 from ascendsched.errors import AscendSchedError
 from ascendsched.graph import Graph
@@ -34,6 +35,8 @@ class Model:
         What one run produces: tokens or pictures.
     unit : str
         The word for one of them.
+    context : int, optional
+        Tokens in the cache or of a sequence, for models that have them.
     """
 
     name: str
@@ -42,7 +45,10 @@ class Model:
     float_bytes: int
     items: int
     unit: str
+    context: int | None = None
 
+
+MAX_BERT_TOKENS = 512  # of which BERT has positions
 
 LLAMA_7B = DecoderSize(layers=32, width=4096, heads=32, feed_forward=11008, vocabulary=32000)
 LLAMA_13B = DecoderSize(layers=40, width=5120, heads=40, feed_forward=13824, vocabulary=32000)
@@ -52,7 +58,7 @@ DECODER_38B = DecoderSize(layers=40, width=8192, heads=64, feed_forward=24576, v
 def _decode(size: DecoderSize) -> Callable[[str, int, int, int], Model]:
     def build(name: str, batch: int, context: int, shards: int) -> Model:
         graph, shapes = decoder.build(size, batch, 1, context, shards)
-        return Model(name, graph, shapes, 2, batch, "tokens")
+        return Model(name, graph, shapes, 2, batch, "tokens", context)
 
     return build
 
@@ -60,7 +66,7 @@ def _decode(size: DecoderSize) -> Callable[[str, int, int, int], Model]:
 def _prefill(size: DecoderSize) -> Callable[[str, int, int, int], Model]:
     def build(name: str, batch: int, context: int, shards: int) -> Model:
         graph, shapes = decoder.build(size, batch, context, 0, shards)
-        return Model(name, graph, shapes, 2, batch * context, "tokens")
+        return Model(name, graph, shapes, 2, batch * context, "tokens", context)
 
     return build
 
@@ -71,8 +77,9 @@ def _resnet50(name: str, batch: int, context: int, shards: int) -> Model:
 
 
 def _bert_large(name: str, batch: int, context: int, shards: int) -> Model:
-    graph, shapes = vision.build_bert_large(batch, min(context, 512))
-    return Model(name, graph, shapes, 2, batch, "sequences")
+    tokens = min(context, MAX_BERT_TOKENS)
+    graph, shapes = vision.build_bert_large(batch, tokens)
+    return Model(name, graph, shapes, 2, batch, "sequences", tokens)
 
 
 BUILDERS: dict[str, Callable[[str, int, int, int], Model]] = {
@@ -104,7 +111,10 @@ def build_model(name: str, batch: int = 1, context: int = 1024, shards: int = 1)
         For a name that is not known, or sizes that do not fit the model.
     """
     if name not in BUILDERS:
-        raise AscendSchedError(f"[simulate] no model '{name}'; known are {', '.join(BUILDERS)}")
+        known = f"known are {', '.join(BUILDERS)}"
+        if Path(name).is_file():
+            known = f"run a file on the device instead: ascendsched profile {name} --device sim:ascend-910b; {known}"
+        raise AscendSchedError(f"[simulate] no model '{name}'; {known}")
     if not 1 <= batch <= 4096 or not 1 <= context <= 131072:
         raise AscendSchedError(f"[simulate] batch {batch}, context {context}; give 1 to 4096 and 1 to 131072")
     return BUILDERS[name](name, batch, context, shards)

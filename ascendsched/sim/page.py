@@ -12,7 +12,7 @@ from ascendsched.sim.cost_profile import CostProfile
 STYLE = (
     "body{font:15px/1.5 sans-serif;margin:2em auto;max-width:62em;padding:0 1em}"
     "table{border-collapse:collapse;margin:1em 0}td,th{padding:.3em .8em;border-bottom:1px solid #ccc;text-align:right}"
-    "td:first-child,th:first-child,td.text{text-align:left}.bar{height:.9em;background:#37c}.idle{background:#ddd}"
+    "td:first-child,th:first-child,.text{text-align:left}.bar{height:.9em;background:#37c}.idle{background:#ddd}"
 )
 
 
@@ -62,8 +62,10 @@ def _bar(length: float, idle: float) -> str:
 
 
 def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    top = "".join(f"<th>{escape(cell)}</th>" for cell in head)
-    lines = ("".join(f"<td>{cell}</td>" for cell in row) for row in rows)
+    is_text = [not cell[:1].isdigit() for cell in rows[0]]  # figures stand to the right
+    marks = [' class="text"' if text else "" for text in is_text]
+    top = "".join(f"<th{mark}>{escape(cell)}</th>" for mark, cell in zip(marks, head, strict=True))
+    lines = ("".join(f"<td{mark}>{cell}</td>" for mark, cell in zip(marks, row, strict=True)) for row in rows)
     return f"<table><tr>{top}</tr>{''.join(f'<tr>{line}</tr>' for line in lines)}</table>"
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 import ascendsched as asc
+from ascendsched.errors import OutOfMemoryError
 from ascendsched.sim.models import Model
 from ascendsched.tasks import Task
 
@@ -24,7 +25,10 @@ def shared_feeds(model: Model, executable: asc.Executable) -> dict[str, Any]:
     for info in executable.inputs:
         count = int(np.prod(model.shapes[info.name], dtype=np.int64))
         most[info.dtype] = max(count, most.get(info.dtype, 0))
-    blocks = {dtype: np.zeros(count, dtype) for dtype, count in most.items()}
+    try:
+        blocks = {dtype: np.zeros(count, dtype) for dtype, count in most.items()}
+    except MemoryError as error:
+        raise OutOfMemoryError(f"[simulate] {model.name}: {error}; give a smaller batch or context") from None
     feeds = {}
     for info in executable.inputs:
         shape = model.shapes[info.name]

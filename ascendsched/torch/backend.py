@@ -19,6 +19,8 @@ from ascendsched.torch.partition import compile_module
 _OWN = (  # operators that are better left whole
     torch.ops.aten._scaled_dot_product_flash_attention_for_cpu.default,
     torch.ops.aten.silu.default,
+    torch.ops.aten.hardswish.default,
+    torch.ops.aten.hardswish_.default,
 )
 _MODES = ("auto", "host", "sink")
 

@@ -16,6 +16,7 @@ from ascendsched.native import core as _core
 from ascendsched.torch import (  # noqa: F401 - they register lowerings
     ops_create,
     ops_division,
+    ops_groups,
     ops_index,
     ops_math,
     ops_nn,
@@ -24,6 +25,7 @@ from ascendsched.torch import (  # noqa: F401 - they register lowerings
     ops_reduce,
     ops_shape,
     ops_size,
+    ops_sort,
     ops_strided,
 )
 from ascendsched.torch.lowering import Lowering, Value, dtype_name, is_same_size, refuse

@@ -23,7 +23,7 @@ _LOWERINGS: dict[Any, Lower] = {}
 
 
 def lowers(*targets: Any) -> Callable[[Lower], Lower]:
-    """Registers the function that lowers calls of `targets`."""
+    """Registers the function that lowers calls of `targets`: functions, or names of operators."""
 
     def register(function: Lower) -> Lower:
         for target in targets:
@@ -105,7 +105,7 @@ class Lowering:
 
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
-        self.transposed: dict[Tensor, Tensor] = {}  # matrices that were transposed, by the result
+        self.transposed: dict[Tensor, Tensor] = {}  # matrices that were transposed, by the results
         self._constants: dict[Any, Tensor] = {}
         self._node = ""
         self._count = 0
@@ -118,7 +118,7 @@ class Lowering:
         UnsupportedError
             Where there is no lowering for it, or not for such arguments.
         """
-        function = _LOWERINGS.get(node.target)
+        function = _LOWERINGS.get(node.target) or _LOWERINGS.get(str(node.target))
         self._node, self._count = node.name, 0
         if function is None:
             made = self._lower_foreign(node, args, kwargs)

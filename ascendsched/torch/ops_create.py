@@ -35,7 +35,7 @@ def _zeros(c: Lowering, meta: Any, size: Sequence[Any], **_: Any) -> Tensor:
 
 
 @lowers(aten.empty_permuted.default)
-def _empty_permuted(c: Lowering, meta: Any, size: Sequence[Any], layout: Sequence[int], **_: Any) -> Tensor:
+def _empty_permuted(c: Lowering, meta: Any, size: Sequence[Any], order: Sequence[int], **_: Any) -> Tensor:
     return _full_of(c, meta, 0, size)
 
 

@@ -103,12 +103,14 @@ def _index(c: Lowering, meta: Any, x: Value, indices: Sequence[Value | None]) ->
 
 
 def _put_mask(c: Lowering, x: Value, mask: Value, values: Value, accumulate: bool) -> Tensor:
-    if accumulate or not all(is_same_size(size, 1) for size in values.shape):
+    behind = list(range(mask.rank, x.rank))  # dimensions of what each bit stands for
+    before = values.shape[: max(values.rank - len(behind), 0)]
+    if accumulate or not all(is_same_size(size, 1) for size in before):
         raise refuse("index_put of several values where a mask is set")
-    bits = mask.tensor
-    if behind := list(range(mask.rank, x.rank)):
-        bits = c.op("Unsqueeze", bits, c.constant(behind))
-    value = c.op("Reshape", c.cast(values, x.dtype), c.constant(np.zeros(0, np.int64)))
+    bits = c.op("Unsqueeze", mask.tensor, c.constant(behind)) if behind else mask.tensor
+    value = c.cast(values, x.dtype)
+    if values.rank > x.rank:
+        value = c.op("Squeeze", value, c.constant(list(range(values.rank - x.rank))))
     return c.op("Where", bits, value, x.tensor)
 
 
@@ -294,24 +296,3 @@ def _select_scatter(c: Lowering, meta: Any, x: Value, source: Value, dim: int, i
     axis = x.axis(dim)
     row = c.op("Unsqueeze", c.cast(source, x.dtype), c.constant([axis]))
     return _put(c, x, axis, c.sizes([index]), row)
-
-
-@lowers(aten.sort.default, aten.sort.stable)
-def _sort(
-    c: Lowering, meta: Any, x: Value, dim: int = -1, descending: bool = False, *, stable: bool | None = None
-) -> tuple[Tensor, ...]:
-    if x.rank == 0 or x.dtype == "bool":
-        raise refuse("sort of rank 0 or of bool")
-    axis = x.axis(dim)
-    pair = c.op("TopK", x.tensor, c.dim(x.tensor, axis), outputs=2, axis=axis, largest=int(descending), sorted=1)
-    return tuple(pair)
-
-
-@lowers(aten.topk.default)
-def _topk(
-    c: Lowering, meta: Any, x: Value, k: Any, dim: int = -1, largest: bool = True, sorted: bool = True
-) -> tuple[Tensor, ...]:
-    if x.rank == 0:
-        raise refuse("topk of rank 0")
-    pair = c.op("TopK", x.tensor, c.sizes([k]), outputs=2, axis=x.axis(dim), largest=int(largest), sorted=int(sorted))
-    return tuple(pair)

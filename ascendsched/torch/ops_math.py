@@ -108,6 +108,27 @@ def _gelu(c: Lowering, meta: Any, x: Value, *, approximate: str = "none") -> Ten
     return c.op("Gelu", x.tensor, approximate=approximate)
 
 
+@lowers(aten.round.decimals)
+def _round_decimals(c: Lowering, meta: Any, x: Value, *, decimals: int) -> Tensor:
+    if x.dtype not in FLOATS:
+        raise refuse(f"decimals of {x.dtype}")
+    ops = ("Mul", "Div") if decimals >= 0 else ("Div", "Mul")
+    factor = c.constant(10.0 ** abs(decimals), x.dtype)
+    return c.op(ops[1], c.op("Round", c.op(ops[0], x.tensor, factor)), factor)
+
+
+@lowers(aten.hypot.default)
+def _hypot(c: Lowering, meta: Any, a: Value, b: Value) -> Tensor:
+    """Over the greater of both, whose square may be infinite."""
+    dtype = dtype_name(meta.dtype)
+    left, right = c.op("Abs", c.cast(a, dtype)), c.op("Abs", c.cast(b, dtype))
+    great, small = c.op("Max", left, right), c.op("Min", left, right)
+    is_plain = c.op("Or", c.op("Equal", great, c.constant(0, dtype)), c.op("IsInf", great))
+    part = c.op("Div", small, c.op("Where", is_plain, c.constant(1, dtype), great))
+    made = c.op("Mul", great, c.op("Sqrt", c.op("Add", c.op("Mul", part, part), c.constant(1, dtype))))
+    return c.op("Where", is_plain, great, made)
+
+
 @lowers(aten.leaky_relu.default)
 def _leaky_relu(c: Lowering, meta: Any, x: Value, slope: float = 0.01) -> Tensor:
     return c.op("LeakyRelu", x.tensor, alpha=float(slope))
@@ -285,3 +306,9 @@ def _clamp_min(c: Lowering, meta: Any, x: Value, min: Any) -> Tensor:
 @lowers(aten.clamp_max.default, aten.clamp_max.Tensor)
 def _clamp_max(c: Lowering, meta: Any, x: Value, max: Any) -> Tensor:
     return _clamp(c, meta, x, None, max)
+
+
+@lowers("prims.fma.default")  # torch registers it when it is first used
+def _fma(c: Lowering, meta: Any, a: Value, b: Value, addend: Value) -> Tensor:
+    dtype = dtype_name(meta.dtype)
+    return c.op("Add", c.op("Mul", c.cast(a, dtype), c.cast(b, dtype)), c.cast(addend, dtype))

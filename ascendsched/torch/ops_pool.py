@@ -69,23 +69,30 @@ def _avg_pool(
     return c.op("Mul", made, c.constant(math.prod(kernel) / divisor_override, x.dtype))
 
 
-def _along(c: Lowering, op: str, tensor: Tensor, axis: int, size: int, count: int) -> Tensor:
+def _along(c: Lowering, op: str, tensor: Tensor, axis: int, size: Any, count: int) -> Tensor:
     """An axis of `size` reduced to `count` windows, which overlap where it is no multiple."""
-    if size == count:
+    if is_same_size(size, count):
         return tensor
-    axes = c.constant([axis])
+    axes, whole = c.constant([axis]), c.dim(tensor, axis)
     parts = []
     for i in range(count):
-        first, last = c.constant([i * size // count]), c.constant([-(-(i + 1) * size // count)])
+        if isinstance(size, int):
+            first, last = c.constant([i * size // count]), c.constant([-(-(i + 1) * size // count)])
+        else:
+            by = c.constant([count])
+            first = c.op("Div", c.op("Mul", whole, c.constant([i])), by)
+            last = c.op("Add", c.op("Mul", whole, c.constant([i + 1])), c.constant([count - 1]))
+            last = c.op("Div", last, by)
         parts.append(c.op(op, c.op("Slice", tensor, first, last, axes), axes, keepdims=1))
     return parts[0] if count == 1 else c.op("Concat", *parts, axis=axis)
 
 
 def _adaptive(c: Lowering, kind: str, x: Value, size: Sequence[Any]) -> Tensor:
     old, count = x.shape[x.rank - len(size) :], len(size)
-    if not all(isinstance(s, int) and s > 0 for s in (*old, *size)):
-        raise refuse("adaptive pooling of a size that varies to more than one value")
-    if x.rank == count + 2 and all(a % b == 0 for a, b in zip(old, size, strict=True)):
+    if not all(isinstance(s, int) and s > 0 for s in size):
+        raise refuse("adaptive pooling to a size that varies, or to none")
+    is_known = all(isinstance(s, int) for s in old)
+    if is_known and x.rank == count + 2 and all(a % b == 0 for a, b in zip(old, size, strict=True)):
         steps = [a // b for a, b in zip(old, size, strict=True)]
         return c.op(f"{kind}Pool", x.tensor, kernel_shape=steps, strides=steps)
     made, op = x.tensor, {"Average": "ReduceMean", "Max": "ReduceMax"}[kind]

@@ -38,9 +38,8 @@ for _target, _op in (
 
 def _any(op: str) -> Any:
     def lower(c: Lowering, meta: Any, x: Value, dim: Any = None, keepdim: bool = False) -> Tensor:
-        bits = c.cast_tensor(c.cast(x, "bool"), "int32")
-        made = c.op(op, bits, _axes(c, x, dim), keepdims=int(keepdim))
-        return c.cast_tensor(made, dtype_name(meta.dtype))
+        made = c.op(op, c.cast(x, "bool"), _axes(c, x, dim), keepdims=int(keepdim))
+        return made if meta.dtype == torch.bool else c.cast_tensor(made, dtype_name(meta.dtype))
 
     return lower
 
@@ -153,7 +152,7 @@ def _cumsum(c: Lowering, meta: Any, x: Value, dim: int, *, dtype: Any = None) ->
 def _product(c: Lowering, dtype: str, a: Value, b: Value, bias: Tensor | None = None) -> Tensor:
     """a @ b + bias; a weight that torch keeps transposed is read as it lies, not copied at every call."""
     kept = c.transposed.get(b.tensor)
-    if kept is not None and dtype in {"float32", "float64"}:
+    if kept is not None and b.rank == 2 and dtype in {"float32", "float64"}:
         return c.op("Gemm", a.tensor, kept, *(() if bias is None else (bias,)), transB=1)
     made = c.op("MatMul", a.tensor, b.tensor)
     return made if bias is None else c.op("Add", made, bias)

@@ -42,7 +42,8 @@ def _view(c: Lowering, meta: Any, x: Value, size: Sequence[Any]) -> Tensor:
     has_zero = any(isinstance(s, int) and s == 0 for s in sizes)
     if len(moving) == 1 and not has_zero and -1 not in sizes:
         sizes[moving[0]] = -1  # what varies follows from the rest: the shape is a constant
-    return c.op("Reshape", x.tensor, c.sizes(sizes), allowzero=int(has_zero))
+    is_literal = has_zero or (len(moving) > 1 and -1 not in sizes)  # what varies may be zero
+    return c.op("Reshape", x.tensor, c.sizes(sizes), allowzero=int(is_literal))
 
 
 @lowers(aten.view.dtype)
@@ -54,7 +55,7 @@ def _view_dtype(c: Lowering, meta: Any, x: Value, dtype: Any) -> Tensor:
 def _permute(c: Lowering, meta: Any, x: Value, dims: Sequence[int]) -> Tensor:
     perm = [x.axis(d) for d in dims]
     made = c.op("Transpose", x.tensor, perm=perm)
-    if perm == [1, 0]:
+    if x.rank > 1 and perm == [*range(x.rank - 2), x.rank - 1, x.rank - 2]:
         c.transposed[made] = x.tensor
     return made
 

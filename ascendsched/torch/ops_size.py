@@ -35,9 +35,14 @@ def _size_op(op: str) -> Any:
 
 for _target, _op in (
     (operator.add, "Add"), (operator.sub, "Sub"), (operator.mul, "Mul"), (torch.sym_max, "Max"),
-    (torch.sym_min, "Min"), (operator.truediv, "Div"), (operator.neg, "Neg"),
+    (torch.sym_min, "Min"), (operator.truediv, "Div"),
 ):  # fmt: skip
     lowers(_target)(_size_op(_op))
+
+
+@lowers(operator.neg)
+def _negated(c: Lowering, meta: Any, size: Any) -> Tensor:
+    return c.op("Neg", c.cast(size, _type_of(meta)))
 
 
 @lowers(torch.sym_sum)

@@ -28,11 +28,16 @@ def _places(size: Sequence[int], stride: Sequence[int], offset: int) -> np.ndarr
 def _as_strided(
     c: Lowering, meta: Any, x: Value, size: Sequence[Any], stride: Sequence[Any], offset: Any = None
 ) -> Tensor:
+    return _picked(c, x, _numbers(x, meta, size, stride, offset))
+
+
+def _numbers(x: Value, view: Any, size: Sequence[Any], stride: Sequence[Any], offset: Any) -> np.ndarray[Any, Any]:
+    """For each element of a view: which element of `x` it is, by number."""
     own = [*x.meta.shape, *x.meta.stride(), x.meta.storage_offset()]
     offset = own[-1] if offset is None else offset
     if not all(isinstance(v, int) for v in (*own, *size, *stride, offset)):
         raise refuse("as_strided of sizes that vary")
-    if meta.numel() > _MOST or x.meta.numel() > _MOST:
+    if view.numel() > _MOST or x.meta.numel() > _MOST:
         raise refuse("as_strided of a large tensor")
     held = _places(own[: x.rank], own[x.rank : -1], own[-1]).ravel()
     wanted = _places(size, stride, offset)
@@ -40,7 +45,21 @@ def _as_strided(
     at = np.searchsorted(held[order], wanted)
     if at.size and (at.max() >= held.size or (held[order][at] != wanted).any()):
         raise refuse("as_strided beyond what a tensor holds")
-    return _picked(c, x, order[at])
+    found: np.ndarray[Any, Any] = order[at]
+    return found
+
+
+@lowers(aten.as_strided_scatter.default)
+def _as_strided_scatter(
+    c: Lowering, meta: Any, x: Value, source: Value, size: Sequence[Any], stride: Sequence[Any], offset: Any = None
+) -> Tensor:
+    numbers = _numbers(x, source.meta, size, stride, offset)
+    if not x.meta.is_contiguous() or np.unique(numbers).size != numbers.size:
+        raise refuse("as_strided_scatter to a view that overlaps, or of a tensor in another order")
+    flat = c.constant([-1])
+    rows = c.op("Reshape", c.cast(source, x.dtype), flat)
+    made = c.op("ScatterElements", c.op("Reshape", x.tensor, flat), c.constant(numbers.ravel()), rows, axis=0)
+    return c.op("Reshape", made, c.sizes(x.shape), allowzero=1)
 
 
 def _picked(c: Lowering, x: Value, index: np.ndarray[Any, Any]) -> Tensor:

@@ -6,14 +6,18 @@ import json
 import logging
 import os
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ascendsched.bounded import TABLE_BYTES, read_text
 from ascendsched.errors import GraphError, PlanError
+from ascendsched.native import core as _core
 from ascendsched.options import MAX_WORKERS, default_threads
 from ascendsched.tuning.event import Event
+from ascendsched.tuning.retention import WHAT as FORESEEN
+from ascendsched.tuning.retention import decide_victim, victim_event
 from ascendsched.tuning.workers import WorkerState, WorkerWindow, decide_workers
 
 if TYPE_CHECKING:
@@ -145,7 +149,10 @@ class Governor:
             self.exe.resize_workers(most)
 
     def step(self) -> list[Event]:
-        """Decides on what happened since the last step; the changes that were made."""
+        """Decides on what happened since the last step; the changes that were made.
+
+        Among them is what the schedule caches kept since then because of what is foreseen, the latest 64 decisions.
+        """
         now = self.exe.stats()
         windows = {cache: _window(cache, self._before, now) for cache in CACHES}
         entry: dict[str, Any] = {
@@ -165,6 +172,10 @@ class Governor:
             if event is not None:
                 self.exe.resize_workers(event.after)
                 events.append(event)
+        decisions = _core.take_decisions(self.exe._core)
+        if decisions:
+            entry["retention"] = decisions
+            events += [event for decision in decisions if (event := victim_event(*decision)) is not None]
         self._before = now
         for event in events:
             _LOG.info("[governor] %s: %d to %d: %s", event.what, event.before, event.after, event.why)
@@ -184,8 +195,11 @@ class Governor:
         """The bounds of now, and every change with its reason."""
         bounds = ", ".join(f"{cache} {state.limit_bytes} bytes" for cache, state in self._states.items())
         workers = "" if self.max_workers is None else f", {self._workers.count} workers"
-        lines = [f"caches: {bounds}{workers}, {len(self.events)} changes"]
-        lines += [f"  {event.what}: {event.before} to {event.after}: {event.why}" for event in self.events]
+        changes = [event for event in self.events if event.what != FORESEEN]
+        lines = [f"caches: {bounds}{workers}, {len(changes)} changes"]
+        lines += [f"  {event.what}: {event.before} to {event.after}: {event.why}" for event in changes]
+        if foreseen := [event.why for event in self.events if event.what == FORESEEN]:
+            lines.append(f"  {len(foreseen)} decisions by what is foreseen, the last: {foreseen[-1]}")
         return "\n".join(lines) + "\n"
 
 
@@ -225,7 +239,7 @@ def replay(log: str | os.PathLike[str]) -> list[tuple[list[Event], list[Event]]]
         For a file that is no log.
     """
     try:
-        lines: Iterable[str] = Path(log).read_text(encoding="utf-8").splitlines()
+        lines = read_text(log, TABLE_BYTES).splitlines()
         return [_replay_one(json.loads(line)) for line in lines if line.strip()]
     except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         raise GraphError(f"[governor] '{os.fspath(log)}' is no log of decisions: {error}") from None
@@ -239,5 +253,8 @@ def _replay_one(entry: Mapping[str, Any]) -> tuple[list[Event], list[Event]]:
     if (workers := entry.get("workers")) is not None:
         state, window = WorkerState(**workers["state"]), WorkerWindow(**workers["window"])
         event = decide_workers(state, window, int(workers["most"]))[1]
+        again += [] if event is None else [event]
+    for due, incoming, _ in entry.get("retention", ()):
+        event = decide_victim([int(runs) for runs in due], int(incoming))
         again += [] if event is None else [event]
     return made, again

@@ -42,13 +42,17 @@ class Race:
 
 
 def race(first: Call, second: Call, feeds: Sequence[Feeds], budget_s: float) -> Race:
-    """Runs both on all `feeds`, again and again until the time is up, at least once; who begins alternates."""
+    """Runs both on all `feeds`, again and again until the time is up, at least once.
+
+    For each of the feeds, who begins alternates from pass to pass: whoever is second finds warm what the first read.
+    """
     times: tuple[list[int], list[int]] = ([], [])
     end = time.perf_counter() + budget_s
     turn = 0
     while turn < len(feeds) or time.perf_counter() < end:
-        feed = feeds[turn % len(feeds)]
-        order = ((0, first), (1, second)) if turn % 2 else ((1, second), (0, first))
+        passes, place = divmod(turn, len(feeds))
+        feed = feeds[place]
+        order = ((0, first), (1, second)) if (passes + place) % 2 else ((1, second), (0, first))
         for side, call in order:
             start = time.perf_counter_ns()
             call(feed)

@@ -7,11 +7,12 @@ import json
 import os
 from collections.abc import Callable, Iterator
 from datetime import datetime
-from pathlib import Path
 from typing import Any, NamedTuple
 
+from ascendsched.bounded import TABLE_BYTES, read_text
 from ascendsched.errors import GraphError
 
+FORMS = "give a CSV, JSON lines, or a length a line"
 MAX_LENGTH = 1 << 40  # of a prompt or an answer; more is a mistake
 
 
@@ -38,14 +39,20 @@ def read_requests(path: str | os.PathLike[str]) -> list[Request]:
         For a file that cannot be read, holds something else, or no request.
     """
     try:
-        lines = Path(path).read_text(encoding="utf-8-sig").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise GraphError(f"[trace] cannot read '{os.fspath(path)}': {error}") from None
+        lines = read_text(path, TABLE_BYTES).splitlines()
+    except UnicodeDecodeError:
+        raise GraphError(f"[trace] cannot read '{os.fspath(path)}': it is no text; {FORMS}") from None
+    except (OSError, ValueError) as error:
+        why = error.strerror or error if isinstance(error, OSError) else error
+        raise GraphError(f"[trace] cannot read '{os.fspath(path)}': {why}; {FORMS}") from None
     first = next((line.strip() for line in lines if line.strip()), "")
     read = _json_lines if first.startswith("{") else _csv_rows if "," in first else _lengths
-    requests = [_checked(path, number, make) for number, make in read(lines)]
+    try:
+        requests = [_checked(path, number, make) for number, make in read(lines)]
+    except csv.Error as error:
+        raise GraphError(f"[trace] '{os.fspath(path)}' is no CSV: {error}; give one request a line") from None
     if not requests:
-        raise GraphError(f"[trace] '{os.fspath(path)}' holds no request; give a CSV, JSON lines, or a length a line")
+        raise GraphError(f"[trace] '{os.fspath(path)}' holds no request; {FORMS}")
     start = min(request.arrival_s for request in requests)
     return sorted(request._replace(arrival_s=request.arrival_s - start) for request in requests)
 
@@ -81,9 +88,12 @@ def _lengths(lines: list[str]) -> _Made:
 
 
 def _whole(value: Any) -> int:
-    number = int(value)
-    if isinstance(value, bool) or number != float(value):
-        raise ValueError(f"{value!r} is no whole number")
+    try:
+        number = int(value)
+        if isinstance(value, bool) or number != float(value):
+            raise ValueError
+    except (OverflowError, ValueError):
+        raise ValueError(f"{value!r} is no whole number") from None
     return number
 
 
@@ -95,5 +105,6 @@ def _checked(path: str | os.PathLike[str], number: int, make: Callable[[], Reque
         what = f"column {error} is missing" if isinstance(error, KeyError) else str(error)[:120]
         raise GraphError(f"{where}: {what}; expected arrival, prompt and answer length") from None
     if not (abs(request.arrival_s) < 1e15 and 0 < request.prompt <= MAX_LENGTH and 0 <= request.answer <= MAX_LENGTH):
-        raise GraphError(f"{where}: {tuple(request)}; expected a finite time and positive lengths")
+        got = f"time {request.arrival_s:g} s, prompt {request.prompt}, answer {request.answer}"
+        raise GraphError(f"{where}: {got}; expected a finite time, and a prompt of 1 or more")
     return request

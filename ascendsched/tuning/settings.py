@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
+from ascendsched.bounded import SETTINGS_BYTES, read_text
 from ascendsched.errors import AscendSchedError, PlanError
 from ascendsched.options import Options, check_threads, options_from
 
@@ -55,8 +56,10 @@ def read_settings(path: str | os.PathLike[str]) -> Settings:
     """
     where = f"[options] '{os.fspath(path)}'"
     try:
-        values = json.loads(Path(path).read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
+        values = json.loads(read_text(path, SETTINGS_BYTES))
+    except OSError as error:
+        raise PlanError(f"{where}: {error.strerror or error}; write it with ascendsched tune") from None
+    except (ValueError, RecursionError) as error:
         raise PlanError(f"{where}: {error}; write the file with ascendsched tune") from None
     if not isinstance(values, dict) or values.get("schema") != SCHEMA:
         raise PlanError(f"{where} is no file of settings with schema {SCHEMA}; write it with ascendsched tune")

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ascendsched.bounded import TABLE_BYTES, read_text
 from ascendsched.errors import GraphError
 from ascendsched.tuning.requests import read_requests
 
@@ -55,14 +55,14 @@ def check_shapes(shapes: Sequence[Mapping[str, Sequence[int]]], inputs: Sequence
 def _shape_lines(path: str | os.PathLike[str]) -> list[tuple[int, Any]] | None:
     """The objects of a file of shapes; None for a file that is none."""
     try:
-        with Path(path).open(encoding="utf-8-sig") as file:
-            first = next((line for line in file if line.strip()), "").strip()
-            if not first.startswith("{") or "input_length" in first:
-                return None
-            file.seek(0)
-            return [(number, json.loads(line)) for number, line in enumerate(file, 1) if line.strip()]
+        lines = read_text(path, TABLE_BYTES).splitlines()
+        first = next((line for line in lines if line.strip()), "").strip()
+        if not first.startswith("{") or "input_length" in first:
+            return None
+        return [(number, json.loads(line)) for number, line in enumerate(lines, 1) if line.strip()]
     except (OSError, ValueError, RecursionError) as error:
-        raise GraphError(f"[shapes] cannot read '{os.fspath(path)}': {error}; give JSON lines or a trace") from None
+        why = error.strerror if isinstance(error, OSError) else error
+        raise GraphError(f"[shapes] cannot read '{os.fspath(path)}': {why}; give JSON lines or a trace") from None
 
 
 def _complete(where: str, given: Any, inputs: Sequence[TensorInfo]) -> Shapes:
@@ -71,7 +71,18 @@ def _complete(where: str, given: Any, inputs: Sequence[TensorInfo]) -> Shapes:
     names = [info.name for info in inputs]
     if unknown := [name for name in given if name not in names]:
         raise GraphError(f"{where}: the model has no inputs {unknown[:5]}; its inputs are {', '.join(names)}")
-    return {info.name: _shape(where, info, given.get(info.name, info.shape)) for info in inputs}
+    shapes = {}
+    for info in inputs:
+        if info.name not in given and not _is_fixed(info):
+            raise GraphError(
+                f"{where}: no shape for '{info.name}', which the model leaves open: {info.shape}; give one"
+            )
+        shapes[info.name] = _shape(where, info, given.get(info.name, info.shape))
+    return shapes
+
+
+def _is_fixed(info: TensorInfo) -> bool:
+    return info.shape is not None and all(type(dim) is int for dim in info.shape)
 
 
 def _shape(where: str, info: TensorInfo, shape: Any) -> tuple[int, ...]:
@@ -90,7 +101,11 @@ def _symbol(inputs: Sequence[TensorInfo], wanted: str | None) -> str:
     lengths = [symbol for symbol in symbols if symbol.lower() not in BATCH_NAMES]
     if len(lengths) == 1 or (not lengths and len(symbols) == 1):
         return (lengths or symbols)[0]
-    raise GraphError(f"[shapes] which of the dimensions {symbols} are the trace's lengths for? Name one as symbol")
+    if not symbols:
+        raise GraphError(
+            "[shapes] the model has no symbolic dimension that a trace's lengths could be; give shapes by name"
+        )
+    raise GraphError(f"[shapes] a trace's lengths fit several dimensions: {', '.join(symbols)}; name one as symbol")
 
 
 def _bind(inputs: Sequence[TensorInfo], symbol: str, length: int) -> Shapes:

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
+from itertools import cycle, islice
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,8 @@ from ascendsched.arrays import random_array
 from ascendsched.errors import AscendSchedError, GraphError, PlanError
 from ascendsched.executable import Executable, compile
 from ascendsched.options import Options, default_threads
+from ascendsched.profile.verdict import Verdict
+from ascendsched.profile.whatif_text import format_us
 from ascendsched.tuning.buckets import Buckets
 from ascendsched.tuning.evidence import choice_of, evidence_of
 from ascendsched.tuning.race import Feeds, Race, Timing, race
@@ -55,9 +58,10 @@ class Tuning:
     settings : Settings
         Mode, threads and options for `compile`; ``settings.save(path)`` writes them.
     before, after : Timing
-        Latencies with the settings that were given and with those found, measured turn by turn.
+        Latencies with the settings that were given and with those found, measured turn by turn; one object where
+        these are the same.
     ratio, low, high : float
-        Time after over time before, with its 95 % confidence interval.
+        Time after over time before, with its 95 % confidence interval; 1 where the settings stayed as they were.
     verdict : str
         What bounds the model with the settings that were given.
     trials : tuple of Trial
@@ -79,10 +83,17 @@ class Tuning:
     def text(self) -> str:
         """Verdict, trials, and before against after."""
         lines = [f"verdict: {self.verdict}", *map(str, self.trials), self.choice.rstrip()]
-        for name, timing in (("before", self.before), ("after", self.after)):
-            lines.append(f"{name:<7} p50 {timing.p50_ms:9.3f} ms   p99 {timing.p99_ms:9.3f} ms   {timing.runs} runs")
-        lines.append(f"after / before {self.ratio:.2f}, between {self.low:.2f} and {self.high:.2f} (95 %)")
+        if self.before is self.after:
+            lines += [_line("as given", self.before), "nothing is better beyond doubt: the settings stay as they are"]
+        else:
+            lines += [_line("before", self.before), _line("after", self.after)]
+            lines.append(f"after / before {self.ratio:.2f}, between {self.low:.2f} and {self.high:.2f} (95 %)")
         return "\n".join(lines) + "\n"
+
+
+def _line(name: str, timing: Timing) -> str:
+    p50, p99 = (format_us(1e3 * ms) for ms in (timing.p50_ms, timing.p99_ms))
+    return f"{name:<9} p50 {p50:>10}   p99 {p99:>10}   {timing.runs} runs"
 
 
 def tune(
@@ -129,6 +140,8 @@ def tune(
     show("compiling")
     bench = _Bench(model, device, budget_s / TRIALS)
     first = bench.compile(base)
+    if first.has_virtual_time:
+        raise PlanError(f"[tune] runs on '{device}' take no time that could be compared; tune on the device itself")
     wanted = read_shapes(shapes, first.inputs, symbol) if isinstance(shapes, (str, os.PathLike)) else None
     if wanted is None:
         wanted = check_shapes(shapes, first.inputs)  # type: ignore[arg-type]  # no path
@@ -137,7 +150,7 @@ def tune(
     verdict = _profile(first, bench.feeds)
     best = base
     trials: list[Trial] = []
-    for what, candidate in _candidates(base, verdict.split(":")[0], buckets, bench, forbid):
+    for what, candidate in _candidates(base, verdict.verdict, buckets, bench, forbid):
         if trials and time.perf_counter() - start > budget_s * (1 - 1 / TRIALS):
             break
         show(f"trying {what}")
@@ -148,10 +161,12 @@ def tune(
         best = replace(best, mode=next(mode for mode in MODES if mode not in forbid))
     show("comparing before and after")
     final = bench.race(base, best)
+    if best == base:  # whatever differs between two equal ones is chance
+        final = Race(final.first, final.first, 1.0, 1.0, 1.0)
     is_static = not first.plan.dynamic_reasons
     evidence = evidence_of(first.stats(), is_static, base.options.schedule_cache_bytes, base.threads or 1)
     about = {
-        "verdict": verdict,
+        "verdict": verdict.sentence,
         "trials": list(map(str, trials)),
         "before": asdict(final.first),
         "after": asdict(final.second),
@@ -160,7 +175,7 @@ def tune(
     settings = replace(best, about=about)
     choice = choice_of(evidence, base.mode).text()
     return Tuning(
-        settings, final.first, final.second, final.ratio, final.low, final.high, verdict, tuple(trials), choice
+        settings, final.first, final.second, final.ratio, final.low, final.high, verdict.sentence, tuple(trials), choice
     )
 
 
@@ -238,11 +253,11 @@ def make_feeds(exe: Executable, shapes: Sequence[Shapes], budget_s: float) -> li
     return feeds
 
 
-def _profile(exe: Executable, feeds: Sequence[Feeds]) -> str:
+def _profile(exe: Executable, feeds: Sequence[Feeds]) -> Verdict:
     with exe.profile() as profile:
-        for feed in feeds[:PROFILED_RUNS]:
+        for feed in islice(cycle(feeds), PROFILED_RUNS):
             exe.run_async(feed).wait()
-    return f"{profile.verdict.verdict}: {profile.verdict.sentence}"
+    return profile.verdict
 
 
 _Change = Callable[[Settings], Settings]

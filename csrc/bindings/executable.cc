@@ -4,6 +4,7 @@
 
 #include "bindings/arrays.h"
 #include "bindings/module.h"
+#include "bindings/unlocked.h"
 #include "runtime/interrupt.h"
 
 namespace asc {
@@ -116,7 +117,7 @@ py::list results_of(const Run& run, const std::vector<py::object>& bound_arrays)
 std::shared_ptr<Run> complete_run(const PyExecutable& exe, const Feeds& feeds, const BoundResults& bound) {
   std::shared_ptr<Run> run;
   try {
-    py::gil_scoped_release unlocked;
+    const Unlocked unlocked;
     run = exe.core->start(feeds.views, bound.views, false);
     run->wait(-1);
   } catch (const DeviceError&) {
@@ -147,7 +148,7 @@ namespace {
 struct PyRun {
   ~PyRun() {
     if (!run->is_done()) {
-      py::gil_scoped_release unlocked;
+      const Unlocked unlocked;
       run->complete();
     }
     keep_if_lost(*run, feeds.held);
@@ -164,7 +165,7 @@ py::list wait_for(PyRun& r, std::optional<double> timeout) {
     throw GraphError("[wait] timeout must be 0 or more seconds, got " + std::to_string(*timeout));
   const double ns = timeout ? *timeout * 1e9 : -1;
   {
-    py::gil_scoped_release unlocked;
+    const Unlocked unlocked;
     r.run->wait(ns > 9e18 ? -1 : static_cast<int64_t>(ns));
   }
   return results_of(*r.run, r.bound_arrays);
@@ -215,7 +216,7 @@ std::unique_ptr<PyExecutable> compile(const std::shared_ptr<Graph>& graph, const
   o.streams = streams;
   std::shared_ptr<Executable> core;
   {
-    py::gil_scoped_release unlocked;
+    const Unlocked unlocked;
     core = Executable::create(keep_graph ? *graph : std::move(*graph), o);
   }
   auto exe = std::unique_ptr<PyExecutable>(new PyExecutable{Owned<Executable>(core), {}, {}, std::move(normalize), {}});
@@ -233,9 +234,11 @@ void keep_if_lost(const Run& run, const std::vector<py::object>& objects) {
 
 void bind_executable(py::module_& m) {
   check_interrupt = [] {
-    const py::gil_scoped_acquire gil;
+    const Locked gil;
     if (PyErr_CheckSignals() != 0) throw py::error_already_set();
   };
+  py::detail::npy_api::get();  // looked up once, and then without giving up the lock
+
   py::class_<PyRun>(m, "Run")
       .def("wait", &wait_for, py::arg("timeout") = py::none())
       .def("cancel", [](PyRun& r) { return r.run->cancel(); })
@@ -258,7 +261,7 @@ void bind_executable(py::module_& m) {
              Feeds feeds = take_feeds(e, given);
              std::shared_ptr<Run> run;
              {
-               py::gil_scoped_release unlocked;
+               const Unlocked unlocked;
                run = e.core->start(feeds.views, {}, true);
              }
              return std::unique_ptr<PyRun>(new PyRun{std::move(feeds), {}, e.output_names, Owned<Run>(std::move(run))});
@@ -266,7 +269,7 @@ void bind_executable(py::module_& m) {
       .def("warm_up",
            [](const PyExecutable& e, const py::dict& given) {
              const Feeds feeds = take_feeds(e, given);
-             py::gil_scoped_release unlocked;
+             const Unlocked unlocked;
              e.core->warm_up(feeds.views);
            })
       .def_property_readonly("inputs", [](const PyExecutable& e) { return signature_of(e, e.core->plan().inputs); })
@@ -275,7 +278,7 @@ void bind_executable(py::module_& m) {
       .def_property_readonly("plan_text", [](const PyExecutable& e) { return e.core->plan().text(); })
       .def_property_readonly("dynamic_reasons", [](const PyExecutable& e) { return e.core->plan().dynamic_reasons; })
       .def(
-          "explain", [](PyExecutable& e) { return e.core->explain(); }, py::call_guard<py::gil_scoped_release>())
+          "explain", [](PyExecutable& e) { return e.core->explain(); }, py::call_guard<Unlocked>())
       .def(
           "stats",
           [](PyExecutable& e) {
@@ -284,21 +287,21 @@ void bind_executable(py::module_& m) {
             stats.emplace_back("input_copies_for_type", static_cast<double>(e.copies_for_type));
             return stats;
           },
-          py::call_guard<py::gil_scoped_release>())
+          py::call_guard<Unlocked>())
       .def(
           "resize_caches", [](PyExecutable& e, size_t t, size_t s) { e.core->resize_caches(t, s); },
-          py::arg("tiling_bytes"), py::arg("schedule_bytes"), py::call_guard<py::gil_scoped_release>())
+          py::arg("tiling_bytes"), py::arg("schedule_bytes"), py::call_guard<Unlocked>())
       .def(
           "resize_workers", [](PyExecutable& e, int workers) { e.core->resize_workers(workers); }, py::arg("workers"),
-          py::call_guard<py::gil_scoped_release>())
+          py::call_guard<Unlocked>())
       .def(
           "drop_cache_entries", [](PyExecutable& e, size_t n) { e.core->drop_cache_entries(n); },
-          py::call_guard<py::gil_scoped_release>())
+          py::call_guard<Unlocked>())
       .def(
-          "find_race", [](PyExecutable& e) { return e.core->find_race(); }, py::call_guard<py::gil_scoped_release>())
+          "find_race", [](PyExecutable& e) { return e.core->find_race(); }, py::call_guard<Unlocked>())
       .def(
           "start_profile", [](PyExecutable& e, size_t bytes) { e.core->start_recording(bytes); },
-          py::arg("capacity_bytes"), py::call_guard<py::gil_scoped_release>())
+          py::arg("capacity_bytes"), py::call_guard<Unlocked>())
       .def("stop_profile", &stop_profile);
 
   m.def("compile", &compile, py::arg("graph"), py::kw_only(), py::arg("device"), py::arg("mode"), py::arg("threads"),

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "bindings/module.h"
+#include "bindings/unlocked.h"
 #include "runtime/executable.h"
 #include "runtime/run.h"
 
@@ -20,7 +21,7 @@ class Owned {
   Owned(Owned&&) noexcept = default;
   ~Owned() {
     if (!p_) return;
-    py::gil_scoped_release unlocked;
+    const Unlocked unlocked;
     p_.reset();
   }
   T* operator->() const { return p_.get(); }

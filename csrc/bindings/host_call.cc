@@ -3,6 +3,7 @@
 
 #include "bindings/arrays.h"
 #include "bindings/module.h"
+#include "bindings/unlocked.h"
 
 namespace asc {
 namespace {
@@ -30,7 +31,7 @@ HostTensor take_result(const Node& node, py::handle result) {
 
 std::vector<HostTensor> call_python(const py::object& callable, const Node& node,
                                     const std::vector<const HostTensor*>& inputs) {
-  const py::gil_scoped_acquire gil;
+  const Locked gil;
   const Attributes& a = node.attributes;
   try {
     py::list arguments;

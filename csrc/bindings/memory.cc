@@ -1,6 +1,7 @@
 #include <chrono>
 
 #include "bindings/module.h"
+#include "bindings/unlocked.h"
 #include "schedule/memory_solver.h"
 #include "schedule/memory_validator.h"
 
@@ -36,7 +37,7 @@ py::tuple plan_memory(const Lifetimes& buffers, int64_t alignment, const Conflic
     if (time_limit && std::chrono::duration<double>(now - start).count() >= *time_limit) return true;
     if (now < next_signals) return is_interrupted;
     next_signals = now + kBetweenSignals;
-    const py::gil_scoped_acquire gil;
+    const Locked gil;
     if (PyErr_CheckSignals() == 0) return is_interrupted;
     if (!PyErr_ExceptionMatches(PyExc_KeyboardInterrupt)) throw py::error_already_set();
     PyErr_Clear();
@@ -44,12 +45,12 @@ py::tuple plan_memory(const Lifetimes& buffers, int64_t alignment, const Conflic
   };
   if (!on_better.is_none())
     limits.on_better = [&](int64_t height, int64_t lower_bound) {
-      const py::gil_scoped_acquire gil;
+      const Locked gil;
       on_better(height, lower_bound);
     };
   MemorySolution solution;
   {
-    const py::gil_scoped_release release;
+    const Unlocked unlocked;
     solution = solve_memory(problem, limits);
   }
   return py::make_tuple(solution.offsets, solution.height, solution.lower_bound, solution.steps, is_interrupted);
@@ -66,7 +67,7 @@ void bind_memory(py::module_& m) {
          int64_t height) {
         const MemoryProblem problem = make_problem(buffers, alignment, conflicts);
         check_problem(problem);
-        const py::gil_scoped_release release;
+        const Unlocked unlocked;
         MemorySolution solution;
         solution.offsets = std::move(offsets);
         solution.height = height;

@@ -1,6 +1,7 @@
 #include "bindings/module.h"
 
 #include "base/error.h"
+#include "bindings/unlocked.h"
 
 namespace asc {
 namespace {
@@ -65,4 +66,5 @@ PYBIND11_MODULE(_core, m) {
   asc::bind_tasks(m);
   asc::bind_foresight(m);
   asc::bind_extension(m);
+  asc::bind_exit(m);
 }

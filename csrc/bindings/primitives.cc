@@ -4,6 +4,7 @@
 
 #include "bindings/arrays.h"
 #include "bindings/module.h"
+#include "bindings/unlocked.h"
 #include "profile/clock.h"
 #include "runtime/devices.h"
 #include "schedule/keyed_cache.h"
@@ -90,7 +91,7 @@ py::tuple measure_cache(const py::array_t<uint64_t, py::array::c_style | py::arr
   const auto value = std::make_shared<int>(0);
   const uint64_t start = now_ticks();
   {
-    py::gil_scoped_release unlocked;
+    const Unlocked unlocked;
     for (size_t i = 0; i < count; ++i) {
       key.clear();
       key.add(words[i]);
@@ -103,7 +104,7 @@ py::tuple measure_cache(const py::array_t<uint64_t, py::array::c_style | py::arr
 
 // Nanoseconds per element from one thread to another, spinning on both sides.
 double measure_ring(size_t capacity, size_t count, size_t batch) {
-  py::gil_scoped_release unlocked;
+  const Unlocked unlocked;
   Ring<uint64_t> ring(capacity);
   uint64_t sum = 0;
   const uint64_t start = now_ticks();
@@ -126,7 +127,7 @@ double measure_ring(size_t capacity, size_t count, size_t batch) {
 
 py::dict tilings_by_op(const std::string& device) {
   {
-    py::gil_scoped_release unlocked;
+    const Unlocked unlocked;
     create_device(device, {});  // complains of an unknown name
   }
   py::dict all;

@@ -48,7 +48,7 @@ py::list arrays_of(const SpanLog& first, const std::array<std::unique_ptr<SpanLo
 py::dict stop_profile(PyExecutable& exe) {
   std::unique_ptr<Recorder> r;
   {
-    py::gil_scoped_release unlocked;
+    const Unlocked unlocked;
     r = exe.core->stop_recording();
   }
   if (!r) throw PlanError("[profile] no profile is on");

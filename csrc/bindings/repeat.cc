@@ -64,7 +64,7 @@ bool repeat_addresses(const PyExecutable& exe, void* const* inputs, void* const*
   const uint64_t start = is_timed ? now_ticks() : 0;
   bool is_done = last.is_short && exe.core->repeat(id, inputs, outputs, false);
   if (!is_done) {
-    py::gil_scoped_release unlocked;
+    const Unlocked unlocked;
     is_done = exe.core->repeat(id, inputs, outputs, true);
   }
   if (!is_timed) {

@@ -3,6 +3,7 @@
 #include "bindings/arrays.h"
 #include "bindings/executable.h"
 #include "bindings/module.h"
+#include "bindings/unlocked.h"
 #include "graph/saved_file.h"
 #include "graph/serialize.h"
 
@@ -13,7 +14,7 @@ namespace {
 py::tuple graph_bytes(const PyExecutable& e) {
   GraphBytes bytes;
   {
-    py::gil_scoped_release unlocked;
+    const Unlocked unlocked;
     bytes = serialize(folded_graph(e.core->plan()));
   }
   py::list constants;
@@ -65,20 +66,20 @@ void bind_store(py::module_& m) {
            py::arg("path"))
       .def_property_readonly("fault", &SavedFile::fault)
       .def_property_readonly("description", [](const SavedFile& f) { return py::str(std::string(f.description())); })
-      .def("graph", &graph_of, py::call_guard<py::gil_scoped_release>());
+      .def("graph", &graph_of, py::call_guard<Unlocked>());
   m.attr("SAVED_HEADER_BYTES") = SavedFile::kHeaderBytes;
   m.def(
       "saved_header",
       [](const std::string& path, uint64_t structure_bytes, uint64_t description_bytes) {
         std::string header;
         {
-          py::gil_scoped_release unlocked;
+          const Unlocked unlocked;
           header = SavedFile::header_for(path, structure_bytes, description_bytes);
         }
         return py::bytes(header);
       },
       py::arg("path"), py::arg("structure_bytes"), py::arg("description_bytes"));
-  m.def("file_hash", &file_hash, py::arg("path"), py::call_guard<py::gil_scoped_release>());
+  m.def("file_hash", &file_hash, py::arg("path"), py::call_guard<Unlocked>());
   m.def("bytes_hash", &bytes_hash, py::arg("data"));
 }
 

@@ -2,6 +2,7 @@
 
 #include "backends/cpu/build_info.h"
 #include "bindings/module.h"
+#include "bindings/unlocked.h"
 #include "runtime/devices.h"
 
 namespace asc {
@@ -11,7 +12,7 @@ namespace {
 // A device may belong to a package: its functions are not called with Python's lock.
 template <typename Use>
 auto with_device(const std::string& name, Use use) {
-  py::gil_scoped_release unlocked;
+  const Unlocked unlocked;
   return use(*create_device(name, {}));
 }
 
@@ -45,11 +46,14 @@ void bind_support(py::module_& m) {
     for (const auto& [name, value] : cpu_build_info()) d[py::str(name)] = value;
     return d;
   });
-  m.def("devices", [] {
-    py::list list;
-    for (const DeviceListing& d : list_devices()) list.append(py::make_tuple(d.name, d.description));
-    return list;
-  });
+  m.def(
+      "devices",
+      [](int threads) {
+        py::list list;
+        for (const DeviceListing& d : list_devices(threads)) list.append(py::make_tuple(d.name, d.description));
+        return list;
+      },
+      py::arg("threads"));
 }
 
 }  // namespace asc

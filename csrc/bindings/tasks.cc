@@ -28,7 +28,7 @@ void bind_tasks(py::module_& m) {
   m.def("tasks", [](const PyExecutable& exe) {
     std::vector<TaskInfo> tasks;
     {
-      py::gil_scoped_release unlocked;
+      const Unlocked unlocked;
       tasks = exe.core->tasks();
     }
     py::list list;

@@ -5,6 +5,7 @@
 #include "bindings/executable.h"
 #include "bindings/module.h"
 #include "bindings/tensor_data.h"
+#include "bindings/unlocked.h"
 #include "plan/updates.h"
 
 namespace asc {
@@ -168,7 +169,7 @@ class TensorCall {
       if (static_cast<size_t>(from.shape.num_elements()) * size < kLongCopyBytes) {
         dlpack::copy_into(to, from.data, size);
       } else {
-        py::gil_scoped_release unlocked;
+        const Unlocked unlocked;
         dlpack::copy_into(to, from.data, size);
       }
     }
@@ -250,7 +251,7 @@ class TensorCall {
       }
     std::shared_ptr<Run> run;
     try {
-      py::gil_scoped_release unlocked;
+      const Unlocked unlocked;
       run = exe_->core->start(given.views, bound, false);
       run->wait(-1);
     } catch (const DeviceError&) {

@@ -62,8 +62,10 @@ class HostSegment {
   // Tests: what schedule_validator.h finds in the places of the last run; empty: nothing.
   std::string find_race() const;
 
-  // Set by serial runs that do not execute on the calling thread.
-  StageCosts costs;
+  // Of the latest serial run that did not execute on the calling thread, of this novelty: new signatures take longer to
+  // resolve than those whose tilings are cached.
+  StageCosts& costs(Novelty novelty) { return costs_[static_cast<size_t>(novelty)]; }
+  const StageCosts& costs(Novelty novelty) const { return costs_[static_cast<size_t>(novelty)]; }
 
  private:
   struct Result {
@@ -91,6 +93,7 @@ class HostSegment {
   std::shared_ptr<TableStore> tables_;
   Placements placements_;
   HostStreams streams_;
+  StageCosts costs_[3];  // by novelty
   std::vector<Step> steps_;                             // by node
   std::vector<std::pair<uint32_t, ValueId>> inputs_;    // slots bound before the segment runs
   std::vector<std::pair<uint32_t, ValueId>> host_ins_;  // slots of host values from outside

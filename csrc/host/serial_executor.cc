@@ -34,8 +34,8 @@ void launch_all_measured(HostSegment& segment, HostSegment::Use& use) {
   }
   ticks[2] -= std::min(ticks[2], use.run->streams->blocked_ticks() - blocked);
   const double ns = ns_per_tick() / segment.size();
-  segment.costs = {static_cast<double>(ticks[0]) * ns, static_cast<double>(ticks[1]) * ns,
-                   static_cast<double>(ticks[2]) * ns, segment.size()};
+  segment.costs(use.run->sighting.novelty) = {static_cast<double>(ticks[0]) * ns, static_cast<double>(ticks[1]) * ns,
+                                              static_cast<double>(ticks[2]) * ns, segment.size()};
 }
 
 template <class Timer>

@@ -12,9 +12,10 @@ bool is_one_of(std::string_view op, const std::string_view (&names)[N]) {
   return std::find(std::begin(names), std::end(names), op) != std::end(names);
 }
 
-constexpr std::string_view kProducts[] = {"MatMul",         "Gemm",         "Conv",          "ConvTranspose",
-                                          "MatMulInteger",  "ConvInteger",  "QLinearMatMul", "MatMulNBits",
-                                          "MatMulBFloat16", "GemmBFloat16", "ConvBFloat16",  "ConvLast"};
+constexpr std::string_view kProducts[] = {
+    "MatMul",       "Gemm",          "Conv",          "ConvTranspose",    "MatMulInteger",
+    "ConvInteger",  "QLinearMatMul", "MatMulNBits",   "MatMulBFloat16",   "GemmBFloat16",
+    "ConvBFloat16", "ConvLast",      "GroupedMatMul", "ConvTransposeLast"};
 // Their steps multiply by their second and third input, once for every entry of the batch.
 constexpr std::string_view kRecurrent[] = {"LSTM", "GRU", "RNN", "DynamicQuantizeLSTM"};
 // They read of their first input only what they write.
@@ -49,7 +50,8 @@ double product_operations(const TilingContext& ctx, double out) {
   }
   const auto constant = std::find_if(present.begin(), present.end(), [&](int i) { return ctx.is_constant(i); });
   const Shape& weights = ctx.input(constant == present.end() ? present.back() : *constant);
-  return 2.0 * out * (count(weights) / std::max(1.0, static_cast<double>(weights[op == "ConvTranspose" ? 1 : 0])));
+  return 2.0 * out *
+         (count(weights) / std::max(1.0, static_cast<double>(weights[op.substr(0, 13) == "ConvTranspose" ? 1 : 0])));
 }
 
 }  // namespace

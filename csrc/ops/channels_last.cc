@@ -16,18 +16,34 @@ void set_windows(InferContext& ctx, const Shape& x, const WindowGeometry& g, int
   ctx.set_output(0, out);
 }
 
+// x with channels first.
+Shape convolved(InferContext& ctx) {
+  const Shape& w = ctx.input(1);
+  if (ctx.input(0).rank() != w.rank() || w.rank() < 3)
+    ctx.fail(message("weight ", w, " and input ", ctx.input(0), "; expected equal ranks, 3 or more"));
+  return channels_first(ctx.input(0));
+}
+
 }  // namespace
 
 void infer_conv_last(InferContext& ctx) {
   const Shape& w = ctx.input(1);
-  if (ctx.input(0).rank() != w.rank() || w.rank() < 3)
-    ctx.fail(message("weight ", w, " and input ", ctx.input(0), "; expected equal ranks, 3 or more"));
-  const Shape x = channels_first(ctx.input(0));
+  const Shape x = convolved(ctx);
   const int64_t group = ctx.attr("group", 1);
   if (group < 1 || x[1] % group != 0 || x[1] / group != w[1] || w[0] % group != 0)
     ctx.fail(message("input ", x, ", weight ", w, ", group ", group, "; expected weight [m, channels / group, ...], m ",
                      "divisible by group"));
   set_windows(ctx, x, window_geometry(ctx, x, w.begin() + 2, false), w[0]);
+}
+
+void infer_conv_transpose_last(InferContext& ctx) {
+  const Shape& w = ctx.input(1);
+  const Shape x = convolved(ctx);
+  const int64_t group = ctx.attr("group", 1);
+  if (group < 1 || x[1] != w[0] || x[1] % group != 0)
+    ctx.fail(message("input ", x, ", weight ", w, ", group ", group, "; expected weight [channels, m / group, ...], ",
+                     "channels divisible by group"));
+  set_windows(ctx, x, transposed_geometry(ctx, x, w.begin() + 2), checked_product(ctx, w[1], group));
 }
 
 void infer_pool_last(InferContext& ctx) {
@@ -50,6 +66,11 @@ void infer_pool_last(InferContext& ctx) {
 
 const Op& conv_last_op() {
   static const Op kOp = OpDef("ConvLast", 2, 3, infer_conv_last, first_type);
+  return kOp;
+}
+
+const Op& conv_transpose_last_op() {
+  static const Op kOp = OpDef("ConvTransposeLast", 2, 3, infer_conv_transpose_last, first_type);
   return kOp;
 }
 

@@ -1,4 +1,4 @@
-// MatMul, Gemm and MatMulNBits.
+// MatMul, Gemm, MatMulNBits and GroupedMatMul.
 #include "ops/matmul.h"
 
 #include "ops/infer.h"
@@ -76,6 +76,30 @@ DType matmul_nbits_type(const Node& node, const std::vector<DType>& inputs, int)
   return inputs[kNBitsA];
 }
 
+// Rows ends[i - 1] to ends[i] of a [rows, k] times matrix i of b [groups, k, n], or [groups, n, k] with transB; rows
+// behind the last end give zeros.
+void infer_grouped_matmul(InferContext& ctx) {
+  check_rank(ctx, 0, 2);
+  check_rank(ctx, 1, 3);
+  check_rank(ctx, 2, 1);
+  const Shape &a = ctx.input(0), &b = ctx.input(1), &ends = ctx.input(2);
+  const int trans_b = flag(ctx, "transB", false);
+  if (a[1] != b[1 + trans_b] || ends[0] != b[0])
+    ctx.fail(message("operands ", a, ", ", b, " (transB=", trans_b, ") and ", ends,
+                     "; expected [rows, k], [groups, k, n] and [groups]"));
+  const Shape out{a[0], b[2 - trans_b]};
+  check_size(ctx, out);
+  ctx.set_output(0, out);
+}
+
+DType grouped_matmul_type(const Node& node, const std::vector<DType>& inputs, int) {
+  check_arity(node, inputs);
+  check_type(node, inputs, 0, DTypeSet(DType::kFloat32) | DType::kFloat64);
+  check_same(node, inputs, 1);
+  check_type(node, inputs, 2, kIndexTypes);
+  return inputs[0];
+}
+
 }  // namespace
 
 NBitsWeights read_nbits_weights(const ShapeContext& ctx) {
@@ -99,6 +123,7 @@ NBitsWeights read_nbits_weights(const ShapeContext& ctx) {
 void register_matmul_ops(OpRegistry& r) {
   r.add(OpDef("MatMul", 2, 2, infer_matmul, same_type<kNumbers>));
   r.add(OpDef("Gemm", 2, 3, infer_gemm, same_type<kNumbers>));
+  r.add(OpDef("GroupedMatMul", 3, 3, infer_grouped_matmul, grouped_matmul_type));
   r.add(OpDef("MatMulNBits", 3, 6, infer_matmul_nbits, matmul_nbits_type));
 }
 

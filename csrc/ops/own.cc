@@ -8,6 +8,7 @@ namespace asc {
 
 const Op* find_own_op(std::string_view name) {
   static const Op* const kOps[] = {&conv_last_op(),
+                                   &conv_transpose_last_op(),
                                    &pool_last_op(),
                                    &quantized_conv_op(),
                                    &quantized_matmul_op(),

@@ -1,5 +1,6 @@
 // Constants that follow a convolution with constant weights become part of its weights and bias: BatchNormalization
 // with constant statistics, and arithmetic with one number or one per output channel.
+#include <algorithm>
 #include <cmath>
 
 #include "plan/byte_values.h"
@@ -14,7 +15,7 @@ class Joiner {
 
   void run() {
     for (PlanNode& p : b_.nodes)
-      if (p.node.op == "Conv") join(p);
+      if (p.node.op == "Conv" || p.node.op == "ConvTranspose") join(p);
   }
 
  private:
@@ -32,8 +33,11 @@ class Joiner {
     const HostTensor *w = floats(conv.node.inputs[1]), *bias = floats(input_of(conv.node, 2));
     if (!w || w->shape.rank() < 3 || w->shape.num_elements() == 0) return;
     if (b_.dequantized.count(conv.node.inputs[1])) return;  // may become a product of bytes
-    const auto channels = static_cast<size_t>(w->shape[0]);
-    if (input_of(conv.node, 2) != kNoValue && (!bias || bias->shape != Shape{w->shape[0]})) return;
+    const int64_t group = conv.node.op == "Conv" ? 0 : std::max<int64_t>(1, conv.node.attributes.get_int("group", 1));
+    if (group > 0 && w->shape[0] % group != 0) return;
+    const int64_t count = group == 0 ? w->shape[0] : group * w->shape[1];
+    if (input_of(conv.node, 2) != kNoValue && (!bias || bias->shape != Shape{count})) return;
+    const auto channels = static_cast<size_t>(count);
     Scale scale{std::vector<double>(channels, 1.0), std::vector<double>(channels, 0.0)};
     std::string name = conv.node.name;
     int last = -1;
@@ -52,7 +56,7 @@ class Joiner {
     // The convolution stands where the last of them stood, and writes its result.
     PlanNode& to = b_.nodes[static_cast<size_t>(last)];
     const Node& n = conv.node;
-    const ValueId weights = add_constant(b_, n.name + "_weights", scaled(*w, scale.factor));
+    const ValueId weights = add_constant(b_, n.name + "_weights", scaled(*w, scale.factor, group));
     const ValueId shift = add_constant(b_, n.name + "_bias", shifted(bias, scale));
     PlanNode joined = make_node(b_, *conv.op, std::move(name), {n.inputs[0], weights, shift}, v);
     joined.node.attributes = n.attributes;
@@ -114,13 +118,18 @@ class Joiner {
     return true;
   }
 
-  static HostTensor scaled(const HostTensor& w, const std::vector<double>& factors) {
+  // Output channels lie along the first axis; along the second one, for each group of inputs, where `group` is not 0.
+  static HostTensor scaled(const HostTensor& w, const std::vector<double>& factors, int64_t group) {
     HostTensor result = HostTensor::allocate(DType::kFloat32, w.shape);
     auto* to = static_cast<float*>(result.mutable_data());
     const float* from = w.as<float>();
-    const int64_t size = w.shape.span_of(1, w.shape.rank());
-    for (double factor : factors)
-      for (int64_t i = 0; i < size; ++i) *to++ = static_cast<float>(*from++ * factor);
+    const int64_t rows = group == 0 ? 1 : w.shape[0], columns = w.shape[group == 0 ? 0 : 1];
+    const int64_t size = w.shape.span_of(group == 0 ? 1 : 2, w.shape.rank());
+    for (int64_t row = 0; row < rows; ++row)
+      for (int64_t column = 0; column < columns; ++column) {
+        const double factor = factors[static_cast<size_t>((group == 0 ? 0 : row / (rows / group) * columns) + column)];
+        for (int64_t i = 0; i < size; ++i) *to++ = static_cast<float>(*from++ * factor);
+      }
     return result;
   }
 

@@ -20,7 +20,8 @@ enum class Role : uint8_t { kNone, kElementwise, kRows, kProduct, kRotation };
 Role role_of(const std::string& op) {
   static const std::set<std::string> kRows = {"Softmax", "LogSoftmax", "LayerNormalization", "RMSNormalization",
                                               "ReduceMean"};
-  static const std::set<std::string> kProducts = {"MatMul", "Gemm", "Conv", conv_last_op().name};
+  static const std::set<std::string> kProducts = {"MatMul", "Gemm", "Conv", conv_last_op().name,
+                                                  conv_transpose_last_op().name};
   if (is_element_wise(op) || is_conversion(op)) return Role::kElementwise;
   if (kRows.count(op)) return Role::kRows;
   return kProducts.count(op) ? Role::kProduct : Role::kNone;

@@ -22,19 +22,26 @@ std::vector<int64_t> to_first(int rank) {
 
 }  // namespace
 
+bool passes_order_on(const std::string& op) {
+  return is_element_wise(op) || is_conversion(op) || op == "Concat" || op == "Split" || op == "Identity";
+}
+
+bool turns_to_first(const Node& transpose) {
+  const std::vector<int64_t>& perm = transpose.attributes.get_ints("perm");
+  return perm.size() >= 3 && perm == to_first(static_cast<int>(perm.size()));
+}
+
 void LastOrder::emit(PlanNode p) {
   last_rank_.resize(b_.values.size(), 0);
   const std::string& op = p.node.op;
-  const bool passes_on =
-      is_element_wise(op) || is_conversion(op) || op == "Concat" || op == "Split" || op == "Identity";
+  const bool passes_on = passes_order_on(op);
   for (ValueId v : p.node.inputs)
     if (passes_on && v != kNoValue && last_rank_[v])
       for (ValueId out : p.node.outputs)
         if (out != kNoValue) last_rank_[out] = std::max(last_rank_[out], last_rank_[v]);
-  if (op == "Transpose") {  // turned from values with channels last, whoever made them
-    const auto rank = static_cast<int>(p.node.attributes.get_ints("perm").size());
-    if (rank >= 3 && p.node.attributes.get_ints("perm") == to_first(rank)) last_rank_[p.node.outputs[0]] = rank;
-  }
+  // From values with channels last, whoever made them. Of signals, the same turn leads back.
+  if (op == "Transpose" && turns_to_first(p.node) && !last_rank_[p.node.inputs[0]])
+    last_rank_[p.node.outputs[0]] = static_cast<int>(p.node.attributes.get_ints("perm").size());
   b_.nodes.push_back(std::move(p));
 }
 

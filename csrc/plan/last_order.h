@@ -10,6 +10,11 @@
 
 namespace asc {
 
+// Whether what the operator makes of values with channels last can have them last, too, as it is.
+bool passes_order_on(const std::string& op);
+// Whether a Transpose puts the channels first that lie last in what it reads.
+bool turns_to_first(const Node& transpose);
+
 // Appends nodes to the level, and knows which values are made from such nodes.
 class LastOrder {
  public:

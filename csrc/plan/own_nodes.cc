@@ -21,8 +21,8 @@ class Checker {
 
   void run() const {
     const std::string& op = p_.op->name;
-    if (op == conv_last_op().name)
-      check_conv_last();
+    if (op == conv_last_op().name || op == conv_transpose_last_op().name)
+      check_conv_last(op != conv_last_op().name);
     else if (op == pool_last_op().name)
       check_pool_last();
     else if (op == byte_pool_op().name)
@@ -53,12 +53,18 @@ class Checker {
     require(std::find(modes.begin(), modes.end(), mode) != modes.end(), "the mode is unknown");
   }
 
-  void check_conv_last() const {
+  void check_conv_last(bool is_transposed) const {
     require_types({0, 1, 2}, DType::kFloat32);
     require(result() == DType::kFloat32, "the result is no float32");
     const HostTensor *w = constant(1), *bias = constant(2);
-    require(w && w->shape.rank() == 4 && w->shape.num_elements() != 0, "the weights are no constant of rank 4");
-    require(!has(2) || (bias && bias->shape == Shape{w->shape[0]}), "the bias is no constant that fits the weights");
+    require(w && w->shape.rank() >= 3 && w->shape.rank() <= 5 && w->shape.num_elements() != 0,
+            "the weights are no constant of rank 3, 4 or 5");
+    if (!has(2)) return;
+    require(bias && bias->shape.rank() == 1, "the bias is no constant vector");
+    const int64_t channels = bias->shape[0], per_group = w->shape[1];
+    require(is_transposed ? channels % per_group == 0 && channels / per_group == p_.node.attributes.get_int("group", 1)
+                          : channels == w->shape[0],
+            "the bias does not fit the weights");
   }
 
   void check_pool_last() const {

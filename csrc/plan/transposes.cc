@@ -127,7 +127,7 @@ class Mover {
     const std::vector<ValueId>& in = p.node.inputs;
     size_t rank = kUnknown;
     if (p.node.op == "Conv" || p.node.op == "ConvTranspose" || p.node.op == conv_last_op().name ||
-        p.node.op == quantized_conv_op().name) {
+        p.node.op == conv_transpose_last_op().name || p.node.op == quantized_conv_op().name) {
       rank = rank_of(in[1]);  // that of the weights, or the operator fails
     } else if (p.node.op == "Transpose" && is_permutation(p.node.attributes.get_ints("perm"))) {
       rank = p.node.attributes.get_ints("perm").size();

@@ -123,10 +123,12 @@ std::shared_ptr<TilingCache> shared_tilings(const std::string& name) {
   return cache;
 }
 
-std::vector<DeviceListing> list_devices() {
+std::vector<DeviceListing> list_devices(int threads) {
   std::vector<DeviceListing> list;
+  DeviceSettings settings;
+  settings.threads = threads;
   for (const char* name : {"cpu", "null", "sim", "timed"}) {
-    const DeviceInfo info = create_device(name, {})->info();
+    const DeviceInfo info = create_device(name, settings)->info();
     list.push_back({info.name, info.description});
   }
   for (const PluginListing& plugin : list_plugins()) list.push_back({plugin.name, plugin.description});

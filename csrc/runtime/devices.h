@@ -27,6 +27,7 @@ std::shared_ptr<TilingCache> shared_tilings(const std::string& name);
 struct DeviceListing {
   std::string name, description;
 };
-std::vector<DeviceListing> list_devices();
+// As they are with so many threads.
+std::vector<DeviceListing> list_devices(int threads);
 
 }  // namespace asc

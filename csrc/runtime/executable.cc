@@ -139,10 +139,11 @@ std::shared_ptr<Run> Executable::start(const std::vector<TensorView>& inputs, co
   check_process();
   check_inputs(inputs);
   auto run = std::make_shared<Run>(shared_from_this(), bound);
-  if (foresight_) foresight_->begin_run();
+  const uint64_t arrived = foresight_ ? now_ticks() : 0;
   const std::unique_lock<std::mutex> guard = lock();
-  launch(*run, inputs, is_async, false);
-  if (foresight_) foresight_->end_run(inputs, root_->whole_schedule() != nullptr);
+  const Sighting sighting = foresight_ ? foresight_->begin_run(inputs, arrived) : Sighting{};
+  launch(*run, inputs, sighting, is_async, false);
+  if (foresight_) foresight_->end_run(root_->whole_schedule() != nullptr);
   return run;
 }
 
@@ -170,7 +171,7 @@ bool Executable::repeat(uint64_t id, void* const* inputs, void* const* outputs, 
   if (!guard.owns_lock()) return false;
   Stream& stream = streams_->first();
   if (repeat_.signature().id != id || recorder_ || !stream.begin_inline()) return false;
-  if (foresight_) foresight_->begin_run();
+  if (foresight_) foresight_->begin_run(repeat_.signature().inputs, now_ticks());
   repeat_event_.reset();
   try {
     const std::shared_ptr<Arena::Slab>& slab = arena_->reserve(repeat_.arena_bytes());
@@ -182,7 +183,7 @@ bool Executable::repeat(uint64_t id, void* const* inputs, void* const* outputs, 
   }
   stream.end_inline();
   if (repeat_event_.status() != Status::kOk) std::rethrow_exception(kernel_error(repeat_event_, *this));
-  if (foresight_) foresight_->end_run(repeat_.signature().inputs, true);
+  if (foresight_) foresight_->end_run(true);
   return true;
 }
 
@@ -192,7 +193,7 @@ void Executable::warm_up(const std::vector<TensorView>& inputs) {
   auto run = std::make_shared<Run>(shared_from_this(), std::vector<TensorView>{});
   {
     const std::unique_lock<std::mutex> guard = lock();
-    launch(*run, inputs, false, true);
+    launch(*run, inputs, {}, false, true);
   }
   run->wait(-1);
 }
@@ -200,21 +201,26 @@ void Executable::warm_up(const std::vector<TensorView>& inputs) {
 std::optional<bool> Executable::resolve_ahead(const std::vector<Shape>& shapes) {
   check_process();
   uint64_t spent_ns = 0;
-  return resolve_shapes(shapes, spent_ns);
+  return resolve_shapes(shapes, 0, spent_ns);
 }
 
 void Executable::foresee(const ForesightPolicy& policy) {
-  const auto resolve = [this](const std::vector<Shape>& shapes, uint64_t& spent_ns) {
-    return resolve_shapes(shapes, spent_ns);
+  const auto resolve = [this](const std::vector<Shape>& shapes, uint64_t symbol, uint64_t& spent_ns) {
+    return resolve_shapes(shapes, symbol, spent_ns);
   };
   foresight_ = std::make_unique<Foresight>(*plan_, policy, resolve);
+  root_->set_outlook(foresight_.get());
 }
 
 bool Executable::wait_foreseen(double timeout_s) {
   return !foresight_ || foresight_->wait_idle(static_cast<int64_t>(timeout_s * 1e9));
 }
 
-std::optional<bool> Executable::resolve_shapes(const std::vector<Shape>& shapes, uint64_t& spent_ns) {
+std::vector<Outlook::Decision> Executable::take_decisions() {
+  return foresight_ ? foresight_->take_decisions() : std::vector<Outlook::Decision>{};
+}
+
+std::optional<bool> Executable::resolve_shapes(const std::vector<Shape>& shapes, uint64_t symbol, uint64_t& spent_ns) {
   if (shapes.size() != plan_->inputs.size())
     throw GraphError("[resolve_ahead] " + std::to_string(shapes.size()) + " shapes for " +
                      std::to_string(plan_->inputs.size()) + " inputs; give one for each");
@@ -230,6 +236,7 @@ std::optional<bool> Executable::resolve_shapes(const std::vector<Shape>& shapes,
   RunContext context;
   context.counters = &counters_;
   context.arena = arena_.get();
+  context.sighting.tag = symbol;
   // What this retires may still be read by runs in flight: the next run takes it over, and completes after them.
   const uint64_t start = now_ticks();
   const std::optional<bool> made = root_->resolve_ahead(context, arguments);
@@ -243,10 +250,12 @@ std::vector<HotShape> Executable::hot_shapes() {
   return hot_shapes_.list();
 }
 
-void Executable::launch(Run& run, const std::vector<TensorView>& inputs, bool is_async, bool is_warmup) {
+void Executable::launch(Run& run, const std::vector<TensorView>& inputs, const Sighting& sighting, bool is_async,
+                        bool is_warmup) {
   ++(is_warmup ? counters_.warmups : counters_.runs);
   RunContext context;
   context.sinks_now = is_warmup;
+  context.sighting = sighting;
   context.stream = &streams_->first();
   context.streams = streams_.get();
   context.event = &run.event_;

@@ -77,6 +77,8 @@ class Executable : public std::enable_shared_from_this<Executable> {
   void foresee(const ForesightPolicy& policy);
   // Waits until what is foreseen is resolved; false: the time is up.
   bool wait_foreseen(double timeout_s);
+  // What was decided about schedules because of what is foreseen, since the last call; the latest ones.
+  std::vector<Outlook::Decision> take_decisions();
   // What ran last, most recent first, bounded.
   std::vector<HotShape> hot_shapes();
 
@@ -107,7 +109,7 @@ class Executable : public std::enable_shared_from_this<Executable> {
   friend class Run;
   Executable(std::shared_ptr<const Plan> plan, const ExecutableOptions& options);
   void check_inputs(const std::vector<TensorView>& inputs) const;
-  void launch(Run& run, const std::vector<TensorView>& inputs, bool is_async, bool is_warmup);
+  void launch(Run& run, const std::vector<TensorView>& inputs, const Sighting& sighting, bool is_async, bool is_warmup);
   Stats counters();
   // The lock of what is below. Throws PlanError in a thread that holds it: an operator may not run its own model.
   std::unique_lock<std::mutex> lock();
@@ -116,7 +118,7 @@ class Executable : public std::enable_shared_from_this<Executable> {
   void execute(Run& run, RunContext& context, const std::vector<TensorView>& inputs);
   void check_process() const;
   void note_repeat(const Run& run, const std::vector<TensorView>& inputs);
-  std::optional<bool> resolve_shapes(const std::vector<Shape>& shapes, uint64_t& spent_ns);
+  std::optional<bool> resolve_shapes(const std::vector<Shape>& shapes, uint64_t symbol, uint64_t& spent_ns);
 
   const std::shared_ptr<const Plan> plan_;
   const ExecutableOptions options_;

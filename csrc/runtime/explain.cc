@@ -67,7 +67,11 @@ std::string where(const HostSegment& host, const LevelOptions& options) {
     return std::string("pipelined in ") +
            (asked_shape(options.pipeline_workers, options.cpus) == PipelineShape::kThreeStages ? "three" : "two") +
            " stages (asked for) unless it runs on the caller's thread";
-  return describe_choice(host.costs, options.cpus);
+  const StageCosts& of_new = host.costs(Novelty::kNew);
+  const StageCosts& of_seen = host.costs(Novelty::kSeen);
+  if (!of_new.nodes && !of_seen.nodes) return describe_choice(host.costs(Novelty::kUnknown), options.cpus);
+  return "new signatures " + describe_choice(of_new, options.cpus) + "; those that come back " +
+         describe_choice(of_seen, options.cpus);
 }
 
 void explain_level(const Level& level, const std::string& indent, std::string& out) {
@@ -103,7 +107,12 @@ std::string Executable::explain() {
   for (const std::string& reason : plan_->dynamic_reasons) out += "dynamic because " + reason + "\n";
   if (info.can_run_inline) out += "a synchronous run on an idle stream executes on the caller's thread\n";
   explain_level(*root_, "  ", out);
-  if (foresight_) out += foresight_->explain();
+  if (foresight_) {
+    const CacheCounters kept = root_->schedule_counters();
+    out += foresight_->explain() + "schedules: " + std::to_string(kept.spared) +
+           " times one stayed because it was foreseen, " + std::to_string(kept.refused) +
+           " times one was not kept because all others were due before\n";
+  }
   return out;
 }
 

@@ -27,7 +27,9 @@ Forecast::Forecast() : signatures_(kRemembered), steps_(kRemembered) {
   add("last", false, std::make_unique<LastPredictor>());
   add("stride", true, std::make_unique<LastPredictor>());
   add("usual step", true, std::make_unique<FrequentPredictor>());
-  add("periodic", false, std::make_unique<PeriodicPredictor>());
+  auto periodic = std::make_unique<PeriodicPredictor>();
+  periodic_ = periodic.get();
+  add("periodic", false, std::move(periodic));
   add("periodic steps", true, std::make_unique<PeriodicPredictor>());
   add("frequency", false, std::make_unique<FrequentPredictor>());
   add("markov 1", false, std::make_unique<MarkovPredictor>(1));
@@ -116,6 +118,13 @@ const Forecast::Signature* Forecast::signature_of(uint64_t symbol) {
   for (size_t i = 0; i < landing_count_; ++i)
     if (landings_[i].symbol == symbol) return &landings_[i].signature;
   return symbol ? signatures_.find(symbol) : nullptr;
+}
+
+std::vector<uint64_t> Forecast::coming() const {
+  if (!next_) return {};
+  std::vector<uint64_t> period = periodic_->coming();
+  if (!period.empty() && period.front() == next_) return period;
+  return {next_};
 }
 
 std::vector<std::pair<std::string, double>> Forecast::rates() const {

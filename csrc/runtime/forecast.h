@@ -24,6 +24,10 @@ class Forecast {
 
   // The hash of what is foreseen; 0: no idea.
   uint64_t next() const { return next_; }
+  // What comes, soonest first: a whole period where there is one, else what is foreseen alone.
+  std::vector<uint64_t> coming() const;
+  // Whether a signature was seen, lately or among few.
+  bool has_seen(uint64_t symbol) { return signatures_.find(symbol) != nullptr; }
   // The share of forecasts that were right lately, from 0 to 1.
   double confidence() const { return confidence_; }
   // Signatures seen, those for which there was a forecast, and those that were foreseen exactly.
@@ -55,6 +59,7 @@ class Forecast {
   const Signature* signature_of(uint64_t symbol);
 
   std::vector<Member> members_;
+  const PeriodicPredictor* periodic_ = nullptr;  // of them, that of whole signatures
   Signature last_;
   RecentTable<Signature> signatures_, steps_;
   std::vector<Landing> landings_;  // from the last signature, `landing_count_` of them

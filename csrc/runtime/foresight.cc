@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <iterator>
 #include <thread>
 
 #include "profile/clock.h"
@@ -17,6 +18,8 @@ constexpr double kForgetting =
 // Between two looks for work, in shares of a pause, and bounds; looks before the thread has to be woken again.
 constexpr double kLooksPerPause = 8, kLeastLookNs = 5e4, kMostLookNs = 5e5;
 constexpr int kLooks = 40;
+
+constexpr size_t kDecisions = 64;  // kept for whoever asks
 
 double ns_between(uint64_t from_ticks, uint64_t to_ticks) {
   return static_cast<double>(to_ticks - from_ticks) * ns_per_tick();
@@ -33,24 +36,55 @@ Foresight::~Foresight() {
   thread_.join();
 }
 
-void Foresight::begin_run() {
-  const uint64_t now = now_ticks();
+Sighting Foresight::begin_run(const std::vector<TensorView>& inputs, uint64_t arrived) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  if (!start_ticks_) start_ticks_ = now;
-  if (end_ticks_) pause_ns_ = kSmoothing * pause_ns_ + (1 - kSmoothing) * ns_between(end_ticks_, now);
+  if (!start_ticks_) start_ticks_ = arrived;
+  if (end_ticks_ && arrived > end_ticks_)
+    pause_ns_ = kSmoothing * pause_ns_ + (1 - kSmoothing) * ns_between(end_ticks_, arrived);
+  if (!is_possible_) return {};
+  if (!dims_.read(inputs, numbers_)) forecast_ = Forecast();
+  running_ = Forecast::symbol_of(numbers_);
+  const bool is_new = !forecast_.has_seen(running_);
+  settle(running_);
+  if (asked_symbol_ == running_) asked_symbol_ = 0;  // it has come already
+  const Forecast::Signature* const foreseen = forecast_.observe(numbers_);
+  is_foreseen_ = foreseen != nullptr;
+  if (foreseen) foreseen_ = *foreseen;
+  return {running_, is_new ? Novelty::kNew : Novelty::kSeen};
 }
 
-void Foresight::end_run(const std::vector<TensorView>& inputs, bool had_schedule) {
+void Foresight::end_run(bool had_schedule) {
   const std::lock_guard<std::mutex> lock(mutex_);
   end_ticks_ = now_ticks();
   if (!is_possible_) return;
-  if (!dims_.read(inputs, numbers_)) forecast_ = Forecast();
-  const uint64_t symbol = Forecast::symbol_of(numbers_);
-  settle(symbol);
-  if (bool* const known = had_schedule ? nullptr : known_.find(symbol)) *known = false;
-  if (asked_symbol_ == symbol) asked_symbol_ = 0;  // it has come already
-  const Forecast::Signature* const foreseen = forecast_.observe(numbers_);
-  if (foreseen && may_resolve(forecast_.next())) ask_for(*foreseen);
+  if (bool* const known = had_schedule ? nullptr : known_.find(running_)) *known = false;
+  if (is_foreseen_ && may_resolve(forecast_.next())) ask_for(foreseen_);
+}
+
+// --- what caches ask ----------------------------------------------------------------------------------------------
+
+std::vector<uint64_t> Foresight::coming() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (!is_possible_ || forecast_.confidence() < policy_.min_confidence) return {};
+  return forecast_.coming();
+}
+
+void Foresight::note_gone(uint64_t tag) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (bool* const known = known_.find(tag)) *known = false;
+}
+
+void Foresight::note_decision(Decision decision) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (decisions_.size() == kDecisions) decisions_.pop_front();
+  decisions_.push_back(std::move(decision));
+}
+
+std::vector<Outlook::Decision> Foresight::take_decisions() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  std::vector<Decision> taken(std::make_move_iterator(decisions_.begin()), std::make_move_iterator(decisions_.end()));
+  decisions_.clear();
+  return taken;
 }
 
 void Foresight::try_again() {
@@ -135,7 +169,7 @@ void Foresight::resolve_one(uint64_t symbol, const std::vector<Shape>& shapes) {
   std::optional<bool> made = false;
   bool has_failed = false;
   try {
-    made = resolve_(shapes, spent_ns);
+    made = resolve_(shapes, symbol, spent_ns);
   } catch (...) {  // the model refuses these shapes: should they come, their run complains
     has_failed = true;
   }

@@ -1,8 +1,10 @@
 // Watches the runs of an executable, foresees the next signature, and has its schedule made on a thread of its own, in
-// the caller's pauses and within a budget.
+// the caller's pauses and within a budget. Tells the schedule caches what is foreseen, and runs whether their signature
+// is new.
 #pragma once
 
 #include <atomic>
+#include <deque>
 #include <functional>
 #include <mutex>
 #include <optional>
@@ -12,6 +14,8 @@
 
 #include "runtime/forecast.h"
 #include "runtime/free_dims.h"
+#include "schedule/retention.h"
+#include "schedule/run_context.h"
 #include "sync/thread.h"
 #include "sync/waiter.h"
 
@@ -27,20 +31,29 @@ struct ForesightPolicy {
   uint64_t patience = 0;         // runs after which one that nobody used counts as wasted
 };
 
-class Foresight {
+class Foresight final : public Outlook {
  public:
   // Makes the schedule for these shapes, as Executable::resolve_ahead; the time it takes is added to `spent_ns`.
-  using Resolve = std::function<std::optional<bool>(const std::vector<Shape>& shapes, uint64_t& spent_ns)>;
+  using Resolve =
+      std::function<std::optional<bool>(const std::vector<Shape>& shapes, uint64_t symbol, uint64_t& spent_ns)>;
 
   // `resolve` is called on the thread only, which starts with the first signature to resolve and ends with this.
   Foresight(const Plan& plan, const ForesightPolicy& policy, Resolve resolve);
-  ~Foresight();
+  ~Foresight() override;
   Foresight(const Foresight&) = delete;
   Foresight& operator=(const Foresight&) = delete;
 
-  // Around every run, one at a time; neither blocks. `inputs` fit the plan; `had_schedule`: not node by node.
-  void begin_run();
-  void end_run(const std::vector<TensorView>& inputs, bool had_schedule);
+  // Around every run, one at a time; neither blocks. `arrived`: when it was asked for, in ticks. `inputs` fit the plan.
+  // `had_schedule`: not node by node.
+  Sighting begin_run(const std::vector<TensorView>& inputs, uint64_t arrived);
+  void end_run(bool had_schedule);
+
+  // Outlook
+  std::vector<uint64_t> coming() override;
+  void note_gone(uint64_t tag) override;
+  void note_decision(Decision decision) override;
+  // Any thread. The latest decisions, the oldest first, each given once.
+  std::vector<Decision> take_decisions();
 
   // Any thread. What could not be resolved ahead is tried again: the caches have other bounds now.
   void try_again();
@@ -74,6 +87,10 @@ class Foresight {
   FreeDims dims_;
   Forecast forecast_;
   std::vector<int64_t> numbers_;
+  uint64_t running_ = 0;      // symbol of the run at hand, or the last one
+  bool is_foreseen_ = false;  // whether anything is, after it:
+  Forecast::Signature foreseen_;
+  std::deque<Decision> decisions_;            // the latest ones
   uint64_t start_ticks_ = 0, end_ticks_ = 0;  // of the first run, of the last one
   double pause_ns_ = 0, cost_ns_ = 0;         // between two runs, of resolving one signature; smoothed
   bool is_possible_ = true;

@@ -1,11 +1,12 @@
-// A run that may take without end asks now and then whether to go on: Python's signals wait for it.
+// Whoever may take without end, a run or a wait for one, asks now and then whether to go on: Python's signals wait for
+// it.
 #pragma once
 
 #include "profile/clock.h"
 
 namespace asc {
 
-// Called in the launching thread; throws to end the run. Set once, before the first run.
+// Called in the thread that launches or waits; throws to end that. Set once, before the first run.
 inline void (*check_interrupt)() = nullptr;
 
 class InterruptPoll {

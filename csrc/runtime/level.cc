@@ -177,6 +177,7 @@ std::shared_ptr<BoundSchedule> Level::find_schedule(size_t s, RunContext& run) {
   }
   const bool sinks_at_once = options_.mode == Mode::kSink || (options_.mode == Mode::kAuto && plan_->is_static());
   if (sinks_at_once || run.sinks_now) return keep_schedule(s, run);
+  segments_[s].has_room = segments_[s].schedules->would_keep(run.sighting.tag);
   if (!is_due_before(segments_[s])) return nullptr;
   std::shared_ptr<BoundSchedule> kept = keep_schedule(s, run);
   kept->is_first_sighting = segments_[s].choice->was_first();
@@ -209,11 +210,12 @@ void Level::run_node_by_node(size_t s, RunContext& run) {
 PipelineShape Level::pipeline_shape(const HostSegment& segment, const RunContext& run) const {
   if (run.is_inline || options_.pipeline_workers == 0) return PipelineShape::kSerial;
   if (options_.pipeline_workers > 0) return asked_shape(options_.pipeline_workers, options_.cpus);
-  return choose_pipeline(segment.costs, options_.cpus).shape;
+  return choose_pipeline(segment.costs(run.sighting.novelty), options_.cpus).shape;
 }
 
 bool Level::is_due_before(SegmentState& state) {
-  return options_.mode == Mode::kAuto && state.schedules->limit_bytes() && state.choice->is_due_before(key_);
+  return options_.mode == Mode::kAuto && state.schedules->limit_bytes() && state.has_room &&
+         state.choice->is_due_before(key_);
 }
 
 bool Level::learns_price(SegmentState& state) {
@@ -222,6 +224,11 @@ bool Level::learns_price(SegmentState& state) {
 
 bool Level::is_due_after(SegmentState& state, uint64_t host_ns, RunCounters& counters) {
   if (state.schedules->limit_bytes() == 0) return false;
+  if (!state.has_room) {  // it is foreseen, so not new
+    ++counters.repeat_segments;
+    counters.repeat_segment_ns += host_ns;
+    return false;
+  }
   const bool is_due = state.choice->is_due_after(key_, host_ns);
   if (counters.runs + counters.warmups > 1) {  // the first run of all also wakes the kernel libraries
     const bool is_first = state.choice->was_first();
@@ -264,7 +271,7 @@ std::shared_ptr<BoundSchedule> Level::keep_schedule(size_t s, RunContext& run) {
   else
     kept = std::make_shared<LoadedSchedule>(std::move(schedule), *plan_, s, device_);
   state.last = kept;
-  state.schedules->insert(key_, kept, kept->bytes());
+  state.schedules->insert(key_, kept, kept->bytes(), run.sighting.tag);
   const uint64_t price_ns = ns_since(start);
   state.choice->note_price(resolve_ns, price_ns - resolve_ns);
   ++run.counters->loads;
@@ -339,37 +346,6 @@ void Level::set_result(ValueId v, const Shape& shape, Block block, RunContext& r
   resolver_.set_shape(v, shape);
 }
 
-CacheCounters Level::schedule_counters() const {
-  CacheCounters sum;
-  auto add = [&](const CacheCounters& c) {
-    sum.hits += c.hits;
-    sum.misses += c.misses;
-    sum.evictions += c.evictions;
-    sum.entries += c.entries;
-    sum.bytes += c.bytes;
-  };
-  for (const SegmentState& s : segments_) {
-    if (s.schedules) add(s.schedules->counters());
-    for (const auto& body : s.bodies) add(body->schedule_counters());
-  }
-  return sum;
-}
-
-void Level::resize_schedule_cache(size_t bytes) {
-  options_.schedule_cache_bytes = bytes;
-  for (SegmentState& s : segments_) {
-    if (s.schedules) s.schedules->resize(bytes);
-    for (auto& body : s.bodies) body->resize_schedule_cache(bytes);
-  }
-}
-
-void Level::drop_schedule(size_t n) {
-  for (SegmentState& s : segments_) {
-    if (s.schedules) s.schedules->drop(n);
-    for (auto& body : s.bodies) body->drop_schedule(n);
-  }
-}
-
 std::string Level::find_race() const {
   std::string found;
   for (const SegmentState& s : segments_) {
@@ -379,12 +355,6 @@ std::string Level::find_race() const {
       if (found.empty()) found = body->find_race();
   }
   return found;
-}
-
-void Level::forget() {
-  resolver_.forget();
-  for (SegmentState& s : segments_)
-    for (auto& body : s.bodies) body->forget();
 }
 
 }  // namespace asc

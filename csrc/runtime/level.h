@@ -75,6 +75,8 @@ class Level : public Frame {
   const Level& body(size_t segment, size_t i) const { return *segments_[segment].bodies[i]; }
   CacheCounters schedule_counters() const;  // of this level and its bodies
   void resize_schedule_cache(size_t bytes);
+  // Forecasts that say what the schedule caches of this level and its bodies keep. Outlives all runs.
+  void set_outlook(Outlook* outlook);
   // Tests: drops one cached schedule of every segment, or what the resolver remembers.
   void drop_schedule(size_t n);
   std::string find_race() const;
@@ -96,6 +98,7 @@ class Level : public Frame {
     std::vector<std::unique_ptr<Level>> bodies;
     std::vector<int64_t> extents;
     std::weak_ptr<const BoundSchedule> last;
+    bool has_room = true;  // for a schedule of the signature that was looked for last
     MemoryMemo memory;
   };
 

@@ -19,6 +19,13 @@ void PeriodicPredictor::observe(uint64_t symbol) {
   seen_[count_++ % kWindow] = symbol;
 }
 
+std::vector<uint64_t> PeriodicPredictor::coming() const {
+  std::vector<uint64_t> symbols;
+  if (kept_ < 2 * period_) return symbols;
+  for (uint64_t ago = period_; ago > 0; --ago) symbols.push_back(seen(ago));
+  return symbols;
+}
+
 void FrequentPredictor::observe(uint64_t symbol) {
   uint64_t& slot = seen_[count_++ % kWindow];
   if (slot != symbol) {

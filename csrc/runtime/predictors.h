@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdint>
 #include <deque>
+#include <vector>
 
 #include "runtime/recent_table.h"
 
@@ -37,6 +38,8 @@ class PeriodicPredictor final : public Predictor {
  public:
   void observe(uint64_t symbol) override;
   uint64_t next() override { return period_ && kept_ >= period_ ? seen(period_) : 0; }
+  // A period's symbols, the next one first; empty: no idea.
+  std::vector<uint64_t> coming() const;
 
  private:
   uint64_t seen(uint64_t ago) const { return seen_[(count_ - ago) % kWindow]; }

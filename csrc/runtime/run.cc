@@ -1,6 +1,9 @@
 #include "runtime/run.h"
 
+#include <algorithm>
+
 #include "runtime/executable.h"
+#include "runtime/interrupt.h"
 
 namespace asc {
 
@@ -78,9 +81,19 @@ const PlanValue& Run::output(size_t i) const {
   return plan.values[plan.outputs[i]];
 }
 
+bool Run::wait_for_event(int64_t timeout_ns) const {
+  constexpr int64_t kBetweenPollsNs = 50'000'000;
+  for (int64_t left_ns = timeout_ns;;) {
+    const int64_t slice_ns = left_ns < 0 ? kBetweenPollsNs : std::min(left_ns, kBetweenPollsNs);
+    if (event_.wait(slice_ns)) return true;
+    if (left_ns >= 0 && (left_ns -= slice_ns) <= 0) return false;
+    if (check_interrupt) check_interrupt();
+  }
+}
+
 void Run::wait(int64_t timeout_ns) {
   const uint64_t start = now_ticks();
-  if (!event_.wait(timeout_ns))
+  if (!wait_for_event(timeout_ns))
     throw WaitTimeoutError("[wait] the run did not complete within " +
                            std::to_string(static_cast<double>(timeout_ns) * 1e-9) + " s; it goes on, wait again");
   record_wait(start);

@@ -47,6 +47,7 @@ class Run : public Results {
   friend class Executable;
   const PlanValue& output(size_t i) const;
   void check_limit(size_t i, size_t bytes) const;  // throws OutOfMemoryError
+  bool wait_for_event(int64_t timeout_ns) const;   // throws what check_interrupt throws
   void record_wait(uint64_t start);
   void keep_what_is_lost();
   void settle();  // after completion, once: gives back what the run held, keeps the first error

@@ -53,6 +53,8 @@ Stats Executable::counters() {
           {"schedule_evictions", d(s.evictions)},
           {"schedule_entries", d(s.entries)},
           {"schedule_bytes", d(s.bytes)},
+          {"schedule_spared", d(s.spared)},
+          {"schedule_refused", d(s.refused)},
           {"pool_allocations", d(pool_->allocations())},
           {"pool_retries", d(pool_->retries())},
           {"pool_used_blocks", d(pool_->used_blocks())},

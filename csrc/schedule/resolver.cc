@@ -5,6 +5,7 @@
 #include <unordered_map>
 
 #include "ops/host_call.h"
+#include "schedule/tables.h"
 
 namespace asc {
 namespace {
@@ -352,9 +353,22 @@ void Resolver::call_out(const PlanNode& node) {
   }
 }
 
+// Of the tilings in use: those of schedules that are kept count there.
+void Resolver::count_table_bytes(const PlanNode& node, const NodeMemo& memo, const Tiling& tiling) {
+  const size_t rest = context_.table_bytes - (memo.tiling ? table_bytes(*memo.tiling) : 0);
+  const size_t asked = table_bytes(tiling);
+  if (asked && context_.memory_limit_bytes && rest + asked > context_.memory_limit_bytes)
+    throw OutOfMemoryError("[resolve] " + node.node.op + " '" + node.node.name + "': its tables take " +
+                           std::to_string(asked) + " bytes, those of other nodes " + std::to_string(rest) +
+                           " bytes, limit " + std::to_string(context_.memory_limit_bytes) +
+                           " bytes; raise memory_limit_bytes or run smaller inputs");
+  context_.table_bytes = rest + asked;
+}
+
 void Resolver::use_tiling(const PlanNode& node, NodeMemo& memo, std::shared_ptr<const Tiling> tiling) {
   if (!tiling || tiling == memo.tiling) return;
   std::shared_ptr<const Buffer> packed = context_.packs->get(*tiling, node, plan_);
+  count_table_bytes(node, memo, *tiling);
   if (memo.tiling) context_.retired.push_back(std::move(memo.tiling));
   if (memo.packed && memo.packed != packed) context_.retired.push_back(std::move(memo.packed));
   memo.tiling = std::move(tiling);

@@ -31,8 +31,9 @@ struct ResolveContext {
   std::string device;  // for messages
   const KernelRegistry* kernels = nullptr;
   const DeviceOptions* options = nullptr;
-  size_t memory_limit_bytes = 0;  // of the device, and of all host values together; 0: none
+  size_t memory_limit_bytes = 0;  // of the device, of all host values together, and of all tables; 0: none
   size_t host_bytes = 0;          // of the host values that the resolvers hold
+  size_t table_bytes = 0;         // of the tables of the tilings that they hold
   HostEvaluator* host = nullptr;
   TilingCache::Share* tilings = nullptr;
   PackStore* packs = nullptr;
@@ -118,7 +119,8 @@ class Resolver {
   void gather_inputs(const PlanNode& node);
   void infer(const PlanNode& node, NodeMemo& memo);
   void check_size(const PlanNode& node, size_t i) const;
-  void count_host_bytes(ValueId v, const HostTensor& value);  // throws OutOfMemoryError
+  void count_host_bytes(ValueId v, const HostTensor& value);                                 // throws OutOfMemoryError
+  void count_table_bytes(const PlanNode& node, const NodeMemo& memo, const Tiling& tiling);  // throws the same
   void compute_on_host(const PlanNode& node, NodeMemo& memo);
   void call_out(const PlanNode& node);
   void use_tiling(const PlanNode& node, NodeMemo& memo, std::shared_ptr<const Tiling> tiling);

@@ -61,6 +61,13 @@ struct RunHoldings {
   }
 };
 
+// What forecasts know of the signature of a run.
+enum class Novelty : uint8_t { kUnknown, kNew, kSeen };
+struct Sighting {
+  uint64_t tag = 0;  // 0: nothing
+  Novelty novelty = Novelty::kUnknown;
+};
+
 struct RunContext {
   Stream* stream = nullptr;  // the first of `streams`
   Streams* streams = nullptr;
@@ -70,6 +77,7 @@ struct RunContext {
   uint32_t sequence = 0;   // device entries so far
   bool sinks_now = false;  // a warm-up: mode auto loads a schedule at the first sighting
   bool is_inline = false;  // tasks execute on this thread, so a launched task is a completed one
+  Sighting sighting;
   Pool* pool = nullptr;
   Arena* arena = nullptr;
   RunCounters* counters = nullptr;

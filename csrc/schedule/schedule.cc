@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "schedule/slot_uses.h"
+#include "schedule/tables.h"
 #include "schedule/task_cost.h"
 
 namespace asc {
@@ -68,6 +69,7 @@ class Builder {
       if (!node.is_task()) continue;
       schedule_->tasks.push_back(resolver_.task(index_, n));
       schedule_->kept.push_back(resolver_.tiling(index_, n));
+      schedule_->bytes += table_bytes(*resolver_.tiling(index_, n));
       if (const std::shared_ptr<const Buffer>& packed = resolver_.packed(index_, n)) {
         schedule_->table[node.operands[node.node.inputs.size() + node.node.outputs.size() + 1]] = packed->data();
         schedule_->kept.push_back(packed);
@@ -167,11 +169,11 @@ class Builder {
 
   void count_bytes() {
     Schedule& s = *schedule_;
-    s.bytes = sizeof(Schedule) + s.tasks.size() * sizeof(Task) + s.table.size() * sizeof(void*) +
-              s.arena_slots.size() * sizeof(Schedule::ArenaSlot) + s.outputs.size() * sizeof(Schedule::OutputSlot) +
-              s.streams.order.steps.size() * sizeof(StreamOrder::Step) +
-              (s.streams.order.clocks.size() + 2 * s.streams.order.stream_of.size()) * sizeof(uint32_t) +
-              s.published.size() * sizeof(Schedule::Published) + s.kept.size() * sizeof(s.kept[0]);
+    s.bytes += sizeof(Schedule) + s.tasks.size() * sizeof(Task) + s.table.size() * sizeof(void*) +
+               s.arena_slots.size() * sizeof(Schedule::ArenaSlot) + s.outputs.size() * sizeof(Schedule::OutputSlot) +
+               s.streams.order.steps.size() * sizeof(StreamOrder::Step) +
+               (s.streams.order.clocks.size() + 2 * s.streams.order.stream_of.size()) * sizeof(uint32_t) +
+               s.published.size() * sizeof(Schedule::Published) + s.kept.size() * sizeof(s.kept[0]);
   }
 
   Resolver& resolver_;

@@ -230,6 +230,7 @@ TEST_CASE("operands of other nodes that do not fit are refused") {
     g.add_input(own.node.inputs[1]);
   });
   check_refused(convolution(), [](Graph& g, OwnNode&) { g.value(g.outputs()[0]).type.dtype = DType::kFloat64; });
+  check_refused(convolution(), [](Graph&, OwnNode& own) { own.node.op = "ConvTransposeLast"; });  // makes one channel
   check_refused(half_product(), [](Graph& g, OwnNode& own) {
     own.node.inputs[1] = g.add_constant("wide", HostTensor::allocate(DType::kFloat32, Shape{2, 2}));
   });

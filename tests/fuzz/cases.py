@@ -65,18 +65,18 @@ def run_model(model: onnx.ModelProto | bytes, options: asc.Options, threads: int
             outcomes.append(f"compile {type(e).__name__}")
             check_message(e)
             continue
-        outcomes.append(_run_thrice(exe, random.Random(feed_seed)))
-    if _without_classes(outcomes[0]) != _without_classes(outcomes[1]):
+        outcomes.append(run_thrice(exe, random.Random(feed_seed)))
+    if without_classes(outcomes[0]) != without_classes(outcomes[1]):
         raise FindingError(f"host and sink mode differ: {str(outcomes[0])[:300]} and {str(outcomes[1])[:300]}")
     return str(outcomes[0]).split(" [")[0]
 
 
-def _without_classes(outcome: str) -> str:
+def without_classes(outcome: str) -> str:
     """Of several faults the modes may meet another one first: sink mode resolves all nodes before it launches any."""
     return re.sub(r"\w+Error", "Error", outcome.split(" [", 1)[-1])
 
 
-def _run_thrice(exe: asc.Executable, r: random.Random) -> str:
+def run_thrice(exe: asc.Executable, r: random.Random) -> str:
     """The outcomes of three runs, results included, so that modes can be compared."""
     words, digests = [], []
     for is_wild in (False, True, False):

@@ -1,6 +1,6 @@
-"""Fuzzes the package with mutated models and feeds.
+"""Fuzzes the package with mutated models, feeds and saved executables.
 
-    python -m tests.fuzz.run --models 20000 --feeds 20000 --seed 1
+    python -m tests.fuzz.run --models 20000 --feeds 20000 --saved 20000 --seed 1
 
 Cases run in worker processes with a limit of time and of address space, so that a crash or a hang is seen, saved and
 counted like any other finding. A case is its number: `--seed S --kind model --index N` repeats one in this process.
@@ -13,15 +13,20 @@ import collections
 import faulthandler
 import json
 import os
+import random
 import resource
 import selectors
 import subprocess
 import sys
 import traceback
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tests.fuzz.cases import peak_bytes
+
+if TYPE_CHECKING:
+    import onnx
 
 ROOT = Path(__file__).resolve().parents[2]
 ADDRESS_SPACE = 6 << 30
@@ -29,7 +34,25 @@ RESIDENT = 3 << 30  # one case may have this much resident on top of the memory 
 SECONDS = 20.0
 STARTUP_SECONDS = 120.0
 LOOP_SECONDS = 3.0  # loops may be endless; only their memory is judged then
+KINDS = ("model", "feed", "saved")
 BATCH = 400  # cases to a process: memory that grows from case to case then shows
+
+
+def source(kind: str, seed: int, index: int) -> tuple[random.Random, list[onnx.ModelProto]]:
+    """The random numbers of a case and the models that it starts from, the first one before all."""
+    from tests.fuzz import cases, saved
+
+    r, *models = saved.source(seed, index) if kind == "saved" else cases.source(kind, seed, index)
+    return r, models
+
+
+def runner(kind: str) -> Callable[[int, int], str]:
+    """What runs a case of a kind, given seed and index."""
+    from tests.fuzz import cases, saved
+
+    if kind == "model":
+        return cases.run_model_case
+    return saved.SavedCases().run if kind == "saved" else cases.FeedCases().run
 
 
 def work(seed: int, kind: str, first: int, last: int) -> None:
@@ -40,15 +63,15 @@ def work(seed: int, kind: str, first: int, last: int) -> None:
 
     warnings.simplefilter("ignore")
     resource.setrlimit(resource.RLIMIT_AS, (ADDRESS_SPACE, ADDRESS_SPACE))
-    feed_cases = cases.FeedCases()
+    run_case = runner(kind)
     for index in range(first, last):
-        is_loop = cases.may_be_endless(cases.source(kind, seed, index)[1])
+        is_loop = any(map(cases.may_be_endless, source(kind, seed, index)[1]))
         bound = RESIDENT + cases.options_of(kind, seed, index).memory_limit_bytes
         cases.reset_peak()
         print(json.dumps({"start": index, "loop": is_loop, "bound": bound}), flush=True)
         finding = ""
         try:
-            outcome = cases.run_model_case(seed, index) if kind == "model" else feed_cases.run(seed, index)
+            outcome = run_case(seed, index)
         except Exception:
             outcome, finding = "finding", traceback.format_exc(limit=-6)
         if (peak := cases.peak_bytes()) > bound:
@@ -119,13 +142,17 @@ class Worker:
 
 def save(folder: Path, seed: int, kind: str, result: dict[str, Any]) -> None:
     """Writes a finding: its report, and the model it came from."""
-    from tests.fuzz import cases
+    from tests.fuzz import cases, saved
 
     folder.mkdir(parents=True, exist_ok=True)
     stem = folder / f"{kind}-{seed}-{result['end']}"
-    r, model = cases.source(kind, seed, result["end"])
+    r, models = source(kind, seed, result["end"])
+    model = models[0]
     text = f"{result['outcome']}\n{result['finding']}\n"
-    if kind == "model":
+    if kind == "saved":
+        stem.with_suffix(".asc").write_bytes(saved.SavedCases().mutated(seed, result["end"])[3] or b"")
+        text += str(model)[:5000]
+    elif kind == "model":
         broken = cases.model_of(r, model)
         text += "" if isinstance(broken, bytes) else str(broken)
         stem.with_suffix(".onnx").write_bytes(broken if isinstance(broken, bytes) else broken.SerializeToString())
@@ -158,24 +185,23 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--models", type=int, default=1000, help="mutated models")
     parser.add_argument("--feeds", type=int, default=1000, help="mutated feeds")
+    parser.add_argument("--saved", type=int, default=1000, help="mutated saved executables")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--first", type=int, default=0, help="number of the first case")
     parser.add_argument("--last", type=int, default=0, help=argparse.SUPPRESS)
-    parser.add_argument("--worker", choices=["model", "feed"], help=argparse.SUPPRESS)
-    parser.add_argument("--kind", choices=["model", "feed"], default="model", help="with --index")
+    parser.add_argument("--worker", choices=KINDS, help=argparse.SUPPRESS)
+    parser.add_argument("--kind", choices=KINDS, default="model", help="with --index")
     parser.add_argument("--index", type=int, help="repeat this case here, without limits")
     parser.add_argument("--out", type=Path, default=ROOT / "build" / "fuzz", help="folder of what is found")
     a = parser.parse_args()
     if a.worker:
         work(a.seed, a.worker, a.first, a.last)
     elif a.index is not None:
-        from tests.fuzz import cases
-
         faulthandler.dump_traceback_later(SECONDS, exit=True)
-        run = cases.run_model_case if a.kind == "model" else cases.FeedCases().run
-        print(run(a.seed, a.index))
+        print(runner(a.kind)(a.seed, a.index))
     else:
-        findings = run_all(a.seed, "model", a.models, a.out, a.first) + run_all(a.seed, "feed", a.feeds, a.out, a.first)
+        counts = zip(KINDS, (a.models, a.feeds, a.saved), strict=True)
+        findings = sum(run_all(a.seed, kind, count, a.out, a.first) for kind, count in counts)
         raise SystemExit(1 if findings else 0)
 
 

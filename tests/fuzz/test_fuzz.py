@@ -14,7 +14,7 @@ from tests.fuzz import run
 CORPUS = Path(__file__).parent / "corpus"
 
 
-@pytest.mark.parametrize(("kind", "count"), [("model", 300), ("feed", 300)])
+@pytest.mark.parametrize(("kind", "count"), [("model", 300), ("feed", 300), ("saved", 300)])
 def test_mutations_end_in_results_or_our_errors(kind, count, tmp_path):
     seed = int(os.environ.get("ASCENDSCHED_FUZZ_SEED") or random.SystemRandom().randrange(2**31))
     print(f"seed {seed}: python -m tests.fuzz.run --seed {seed} --kind {kind} --index N repeats a case")

@@ -93,6 +93,12 @@ def test_memory_order_appears_only_in_sync(path: Path) -> None:
     assert "memory_order" not in code_of(path)
 
 
+@pytest.mark.parametrize("path", [p for p in SOURCES if folder_of(p) == "bindings"], ids=name_of)
+def test_the_lock_of_python_is_given_up_by_our_own_class(path: Path) -> None:
+    """pybind11's aborts the process where a daemon thread wants the lock at the end of Python."""
+    assert "gil_scoped" not in code_of(path)
+
+
 @pytest.mark.parametrize("path", [p for p in SOURCES if "backends/cpu" not in p.as_posix()], ids=name_of)
 def test_no_vendor_outside_its_back_end(path: Path) -> None:
     assert not VENDOR.search(code_of(path))

@@ -29,13 +29,19 @@ def _gpt2() -> Any:
     return transformers.GPT2LMHeadModel(config).eval()
 
 
-def _decode(model: Any, run: Any, is_static: bool) -> tuple[Any, int]:
+def _mixtral() -> Any:
+    sizes = {"hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 1, "num_local_experts": 4}
+    heads = {"num_attention_heads": 4, "num_key_value_heads": 2}
+    return transformers.MixtralForCausalLM(transformers.MixtralConfig(vocab_size=VOCABULARY, **sizes, **heads)).eval()
+
+
+def _decode(model: Any, run: Any, is_static: bool, steps: int = STEPS) -> tuple[Any, int]:
     """The logits of all steps, and how many graphs torch compiled for them."""
     made = transformers.StaticCache if is_static else transformers.DynamicCache
     cache = made(config=model.config, **({"max_cache_len": CAPACITY} if is_static else {}))
     generator = torch.Generator().manual_seed(1)
     logits, position = [], 0
-    for step in range(STEPS):
+    for step in range(steps):
         ids = torch.randint(0, VOCABULARY, (1, 1 if step else 5), generator=generator)
         extra = {"cache_position": torch.arange(position, position + ids.shape[1])} if is_static else {}
         logits.append(run(ids, past_key_values=cache, use_cache=True, **extra).logits[:, -1])
@@ -59,6 +65,17 @@ def test_decoder_gives_the_logits_of_torch_over_many_steps(make: Any, is_static:
     torch._dynamo.utils.counters.clear()
     _, graphs_of_peer = _decode(model, torch.compile(model, backend="eager"), is_static)
     assert graphs <= graphs_of_peer
+
+
+def test_experts_run_whole_over_a_static_cache() -> None:
+    model = _mixtral()
+    want, _ = _decode(model, model, True, steps=6)
+    run = torch.compile(model, backend=back_end.backend, fullgraph=True, dynamic=False)
+    got, _ = _decode(model, run, True, steps=6)
+    assert float((got - want).abs().max() / want.abs().max()) < 1e-4
+    stats = back_end.stats()
+    assert stats["fallbacks"] == {}
+    assert stats["updates_in_place"] >= 2
 
 
 def test_encoder_gives_the_states_of_torch_for_masked_batches() -> None:

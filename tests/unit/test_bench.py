@@ -19,7 +19,7 @@ from ascendsched.bench import measure
 from ascendsched.bench.child import Cold, measure_cold, peak_bytes
 from ascendsched.bench.difference import compare
 from ascendsched.bench.report import print_report, to_dict
-from ascendsched.bench.result import KEEP, Bench, Case, Row
+from ascendsched.bench.result import KEEP, Bench, Case, Row, format_ms
 from ascendsched.bench.timing import percentile, time_in_turn
 from ascendsched.cli import main
 from ascendsched.cli.bench import parse_cases
@@ -289,3 +289,7 @@ def test_a_model_that_only_we_run_leaves_onnxruntime_out(mlp: Path, monkeypatch:
     facts = json.loads(result.stdout)
     assert "[ONNXRuntimeError] : no; it is left out" in facts["verdict"]
     assert [r["runtime"] for r in facts["cases"][0]["rows"] if r["p50_ms"]] == ["auto", "auto"]
+
+
+def test_times_of_small_models_keep_digits_that_tell_them_apart() -> None:
+    assert [format_ms(ms) for ms in (12.3456, 0.1, 0.00047, 0.0)] == ["12.346", "0.100", "0.00047", "0.000"]

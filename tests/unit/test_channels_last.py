@@ -279,6 +279,30 @@ def test_nan_passes_through_what_follows_a_convolution() -> None:
         assert np.isnan(result).sum() == 4 * 9, op
 
 
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("value", [1e38, -np.inf, np.nan, 1.0], ids=str)
+@pytest.mark.parametrize("place", ["input", "weights", "bias"])
+def test_bounds_of_what_is_no_number_or_huge(value: float, place: str, threads: int) -> None:
+    net = Net(2)
+    first = net.conv("x", 2, 4, kernel=(1, 1))
+    image = np.ones((2, 2, 200, 170), np.float32)
+    if place == "input":
+        image[0, 0, 3, 4] = value
+    weights = net.rng.standard_normal((4, 4, 3, 3)).astype(np.float32)
+    bias = np.zeros(4, np.float32)
+    if place == "weights":
+        weights[1, 2, 1, 1] = value
+    if place == "bias":
+        bias[2] = value
+    x = net.add("Conv", first, net.constant(weights), net.constant(bias), pads=[1, 1, 1, 1])
+    y = net.add("Clip", x, number(net, 0), number(net, 6))
+    model = net.model(y)
+    exe, plain = (asc.compile(model, threads=threads, options=asc.Options(fuse=fuse)) for fuse in (True, False))
+    for _ in range(2):
+        np.testing.assert_allclose(exe.run({"x": image})[y], plain.run({"x": image})[y], atol=1e-4)
+        image[0, 0, 3, 4] = 1.0
+
+
 def test_empty_batches_and_images_of_one_position() -> None:
     net = Net(3)
     x = net.add("Relu", net.conv("x", 3, 8))

@@ -112,6 +112,15 @@ def test_bfloat16_inputs_come_as_bfloat16() -> None:
     assert str(random_array(np.random.default_rng(0), "bfloat16", (4,)).dtype) == "bfloat16"
 
 
+def test_names_with_an_equals_sign_are_taken_whole(tmp_path: Path) -> None:
+    np.save(tmp_path / "a=b.npy", np.ones(3, np.float32))
+    inputs = [declared("x", "float32", "n"), declared("x=y", "float32", "n")]
+    given = parse_pairs([f"x=y={tmp_path / 'a=b.npy'}"], "--input")
+    arrays, _ = make_inputs(inputs, given, parse_pairs(["x=3"], "--shape"), 0)
+    assert arrays["x=y"].all()
+    assert arrays["x"].shape == (3,)
+
+
 @pytest.mark.parametrize(
     ("files", "shapes", "words"),
     [

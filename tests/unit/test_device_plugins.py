@@ -349,6 +349,22 @@ def test_package_that_fails_to_load_is_named_and_the_others_are_listed(announce:
     assert {"cpu", "null", "timed"} <= listed.keys()
 
 
+def test_unknown_device_lists_those_of_packages_that_were_not_used_yet(
+    announce: Any, library: ctypes.CDLL, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loaded: list[str] = []
+    monkeypatch.setattr(plugins, "_load", lambda name, entry: loaded.append(name))
+    announce(Entry("seldom", "a:devices", []))
+    with pytest.raises(asc.DeviceUnavailableError, match="known devices"):
+        chain(device="selmod")
+    assert loaded == ["seldom"]
+
+
+def test_the_cpu_is_listed_with_the_threads_that_it_has_by_default(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ASCENDSCHED_THREADS", "3")
+    assert {d.name: d.description for d in asc.devices()}["cpu"] == "CPU, 3 threads"
+
+
 def test_two_packages_with_one_name_are_refused(announce: Any) -> None:
     announce(Entry("double", "a:devices", []), Entry("double", "b:devices", []))
     with pytest.raises(asc.DeviceError, match="two packages announce 'double': 'a:devices' and 'b:devices'"):

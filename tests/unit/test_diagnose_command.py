@@ -82,7 +82,13 @@ def test_steps_are_chosen_or_listed(tmp_path: Path) -> None:
     assert "Steps" in invoke(path, "--step", "all").output
     result = invoke(path, "--step", "3")
     assert result.exit_code == 1
-    assert "step '3' is not recorded: 1, 2" in result.output
+    assert "step '3' is not recorded: there are 1, 2;" in result.output
+    many = [span(1000 * n, 1000, f"ProfilerStep#{n}") for n in range(1, 41)]
+    assert (
+        "there are 1 to 40;" in invoke(kineto(tmp_path / "many.json", [*many, *late_launches()]), "--step", 99).output
+    )
+    gaps = [span(1000 * n, 1000, f"ProfilerStep#{n}") for n in range(0, 60, 2)]
+    assert "22 and 18 more;" in invoke(kineto(tmp_path / "gaps.json", [*gaps, *late_launches()]), "--step", 99).output
 
 
 def test_ranks_are_printed_side_by_side(tmp_path: Path) -> None:

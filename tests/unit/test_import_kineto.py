@@ -217,6 +217,6 @@ def test_an_unknown_step_is_an_error_that_lists_the_known_ones(read: Any) -> Non
     from ascendsched.profile.timeline import Timeline
 
     timeline = Timeline((read([span(0, 50, "ProfilerStep#4"), kernel(1, 1, None)]),))
-    with pytest.raises(AscendSchedError, match=r"step '9' is not recorded: 4; pass one of these, or all"):
+    with pytest.raises(AscendSchedError, match=r"step '9' is not recorded: there are 4; pass one of these, or all"):
         diagnose_job(timeline, "9")
     assert diagnose_job(timeline, "4").main.rank.steps[0].number == 4

@@ -56,6 +56,20 @@ def test_launches_of_the_timeline_are_linked(tmp_path: Path) -> None:
     assert rank.launches.is_graph.all()
 
 
+@pytest.mark.parametrize(
+    ("node", "shown"),
+    [
+        (("first", "MatMul"), "MatMul"),
+        (("product + tanh", "Fused"), "product + tanh"),
+        (("a" * 50 + "b" * 50, "Fused"), "a" * 29 + "…" + "b" * 30),
+    ],
+)
+def test_fused_work_is_called_by_its_operators(tmp_path: Path, node: tuple[str, str], shown: str) -> None:
+    log = {**make_log([(0, 5, 1, 3, 0, "launch")], [(5, 9, 1, 3, 0, "kernel")]), "nodes": [node] * 4}
+    rank = read_back(tmp_path / "trace.json", log)
+    assert [rank.names[i] for i in rank.devices[0].work.name] == [shown]
+
+
 def test_nodes_keep_their_names(tmp_path: Path) -> None:
     log = make_log([(0, 5, 1, 3, 0, "launch")], [(5, 9, 1, 3, 0, "kernel")])
     recording: Recording = read_back(tmp_path / "trace.json", log).extra["recording"]

@@ -162,6 +162,15 @@ def test_rounds_predict_and_measure_in_turn():
     assert judge(experiment.profile.recording).figures["runs"] == experiment.runs + 1
 
 
+def test_rounds_on_a_device_of_virtual_time_are_measured_in_that_time():
+    experiment = run_rounds(compiled("sim", "host"), compiled("sim", "sink"), X, rounds=3, in_flight=1)
+    assert experiment.is_virtual
+    assert experiment.host_us == []  # what the caller's clock says is no time of this device
+    assert experiment.recorded_us == [experiment.profile.what_if().measured_us]
+    assert len(experiment.sink_us) == 1
+    assert 0.5 < experiment.ratio().value < 2
+
+
 @pytest.fixture
 def model(tmp_path: Path) -> Path:
     path = tmp_path / "model.onnx"

@@ -16,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ascendsched.cli import main
+from ascendsched.errors import WriteError
 from ascendsched.profile import Profile, report
 from ascendsched.profile.html import page, write_html
 from ascendsched.profile.importers.read import read_profiles
@@ -123,7 +124,7 @@ def test_own_runs_show_cache_hits_run_by_run(tmp_path: Path) -> None:
 
 
 def test_a_missing_folder_is_named(trace: Path, tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError, match="create it first"):
+    with pytest.raises(WriteError, match="create it first"):
         write_html(report.make_report(diagnose_job(read_profiles([trace]))), tmp_path / "none" / "report.html")
 
 

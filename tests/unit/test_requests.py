@@ -44,7 +44,7 @@ def test_a_length_a_line_will_do(tmp_path: Path) -> None:
         ("", "no request"),
         (HEAD, "no request"),
         (HEAD + "yesterday,1,1\n", "line 2"),
-        (HEAD + "2023-11-16 18:17:04,-1,1\n", "positive"),
+        (HEAD + "2023-11-16 18:17:04,-1,1\n", "prompt -1"),
         (HEAD + "2023-11-16 18:17:04,1\n", "line 2"),
         ("a,b\n1,2\n", "TIMESTAMP"),
         ('{"timestamp": 1}\n', "input_length"),
@@ -56,9 +56,10 @@ def test_a_length_a_line_will_do(tmp_path: Path) -> None:
         ('{"timestamp": [], "input_length": 1, "output_length": 1}\n', "line 1"),
         ('{"timestamp"\n', "line 1"),
         ("{}" + "[" * 100_000, "line 1"),
-        ("12\nx\n", "line 2"),
+        ("12\nx\n", "line 2: 'x' is no whole number"),
+        ("0\n", "prompt 0"),
         ("9" * 5000, "line 1"),
-        (b"\xff\xfe\x00", "cannot read"),
+        (b"\xff\xfe\x00", "it is no text; give a CSV"),
     ],
 )
 def test_other_files_give_an_error_with_the_line(tmp_path: Path, text: str | bytes, said: str) -> None:

@@ -225,6 +225,24 @@ def test_impossible_requests_are_refused():
         ASCEND.replaced(coffee_us=1)
 
 
+def test_what_memory_cannot_hold_is_refused_and_files_are_sent_where_they_run(tmp_path: Path):
+    with pytest.raises(asc.OutOfMemoryError, match="smaller batch or context"):
+        Subject("llama-7b", ASCEND, 4096, 131072).plan(1)
+    file = tmp_path / "mine.onnx"
+    file.touch()
+    with pytest.raises(AscendSchedError, match=r"profile .*mine\.onnx --device sim:"):
+        build_model(str(file))
+
+
+def test_the_title_tells_the_tokens_that_are_simulated():
+    titles = {
+        name: CliRunner().invoke(main, ["simulate", name, "--mode", "sink"]).output.splitlines()[0]
+        for name in ("resnet-50", "bert-large")
+    }
+    assert "context" not in titles["resnet-50"]
+    assert "context 512," in titles["bert-large"]
+
+
 def test_modes_stand_side_by_side_and_sink_mode_needs_the_least_host():
     rows = {row.mode: row for row in compare_modes(Subject("resnet-50", ASCEND))}
     assert set(rows) == set(MODES)

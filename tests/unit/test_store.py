@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -128,8 +129,25 @@ def test_settings_are_kept_and_can_be_replaced(tmp_path: Path) -> None:
     options = asc.Options(memo=False, tiling_cache_bytes=1 << 20)
     asc.compile(small_mlp(), "null", "host", 1, options).save(tmp_path / "m.asc")
     exe = asc.load(tmp_path / "m.asc")
-    assert exe._setup == store.Setup("null", "host", 1, options)
+    assert replace(exe._setup, results={}) == store.Setup("null", "host", 1, options)
     assert asc.load(tmp_path / "m.asc", device="cpu", mode="sink").mode == "sink"
+
+
+def test_shapes_that_a_model_declares_for_its_results_are_told_and_kept(tmp_path: Path) -> None:
+    nodes = [onnx.helper.make_node("Neg", ["x"], ["y"]), onnx.helper.make_node("Neg", ["x"], ["z"])]
+    outputs = [models.info("y", shape=["n", 4]), models.info("z")]
+    exe = asc.compile(models.model(nodes, [models.info("x", shape=["n", 4])], outputs), threads=1)
+    exe.save(tmp_path / "m.asc")
+    for one in (exe, asc.load(tmp_path / "m.asc")):
+        assert [info.shape for info in one.outputs] == [("n", 4), None]
+
+
+def test_a_declared_shape_that_is_wrong_changes_no_result() -> None:
+    nodes = [onnx.helper.make_node("Neg", ["x"], ["y"])]
+    made = models.model(nodes, [models.info("x", shape=["n", 4])], [models.info("y", shape=["n", 5, 1])])
+    for mode in MODES:
+        exe = asc.compile(made, mode=mode, threads=1)
+        assert [exe(np.ones((2, 4), np.float32)).shape for _ in range(3)] == [(2, 4)] * 3
 
 
 def test_an_executable_serves_alone_where_its_model_is_gone(saved: Path, caplog: pytest.LogCaptureFixture) -> None:

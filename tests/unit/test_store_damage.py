@@ -96,7 +96,7 @@ def test_a_graph_that_only_says_that_it_was_rewritten_runs_as_it_is(tmp_path: Pa
     assert same(again.run({"x": array}), {"y": np.maximum(-array, 0)})
 
 
-def test_forged_descriptions_end_in_an_error_or_a_rebuild(saved: Path) -> None:
+def test_forged_descriptions_end_in_an_error_or_a_rebuild(saved: Path, caplog: pytest.LogCaptureFixture) -> None:
     """Correct checksums over JSON that says something else, and over what is no JSON."""
     good = saved.read_bytes()
     start, size = HEADER_BYTES + SIZES.unpack_from(good, 16)[0], SIZES.unpack_from(good, 16)[1]
@@ -116,6 +116,16 @@ def test_forged_descriptions_end_in_an_error_or_a_rebuild(saved: Path) -> None:
             for path in ("\0", "/", "..", "absent", "\ud800")
         ),
     ]
+    changes += [
+        {**meta, "shapes": [{"x": {"shape": shape, "value": value}}] * count}
+        for shape in ([3, 8], [2**62, 8], [2**70, 8], [True, 8], [3])
+        for value in (None, 0, True, 1.5, "", "f", "00" * 96, ["00"])
+        for count in (1, 300)
+    ]
+    changes += [
+        {**meta, "device": device} for device in ("\ud800", "\0", "sim:" + "x" * 5000, "sim:x\0y", "timed:us=9" * 500)
+    ]
+    changes += [{**meta, "mode": "\ud800"}, {**meta, "threads": 2**40}, {**meta, "kinds": {"x": "sequence(" * 999}}]
     texts = [json.dumps(change) for change in changes]
     texts += ["", "{", "[]", "nan", "\x00", text[: size // 2], "[" * 100_000, '{"a": ' * 100_000]
     for forged_text in texts:
@@ -126,6 +136,7 @@ def test_forged_descriptions_end_in_an_error_or_a_rebuild(saved: Path) -> None:
         saved.write_bytes(forged)
         with contextlib.suppress(asc.AscendSchedError):
             asc.load(saved, warm=True).run(rows(3))
+    assert max(len(record.getMessage()) for record in caplog.records) < 2500  # a log is no copy of a file
 
 
 @pytest.mark.parametrize(

@@ -123,6 +123,18 @@ def test_sizes_are_added_and_scaled() -> None:
     assert back_end.stats()["fallbacks"] == {}
 
 
+def test_sizes_are_negated_and_may_be_zero() -> None:
+    def function(x: Any) -> Any:
+        n, rest = x.shape[0], x[3:]
+        return torch.arange(n, -n, -1), x.sum() * -n, rest.reshape(rest.shape[1], rest.shape[0]) + n
+
+    run = compiled(function, dynamic=True)
+    for n, m in ((5, 4), (3, 7), (9, 2), (3, 6)):
+        x = torch.randn(n, m)
+        same(run(x), function(x))
+    assert back_end.stats()["fallbacks"] == {}
+
+
 def test_whole_numbers_are_arguments() -> None:
     def function(x: Any, n: int) -> Any:
         return x[:n] * n + torch.arange(n)[:, None]

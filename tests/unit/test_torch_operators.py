@@ -47,6 +47,30 @@ def _set_inner(a: Any, i: Any) -> tuple[Any, ...]:
     return together, apart, added
 
 
+def _bags(weight: Any, i: Any, starts: Any, factors: Any) -> tuple[Any, ...]:
+    ends = torch.cat([starts, torch.tensor([7])])
+    padded = {"padding_idx": 2, "include_last_offset": True}
+    return (
+        F.embedding_bag(i, weight, starts, mode="sum", per_sample_weights=factors),
+        *(F.embedding_bag(i, weight, starts, mode=mode) for mode in ("sum", "mean", "max")),
+        *(F.embedding_bag(i, weight, ends, mode=mode, **padded) for mode in ("sum", "mean", "max")),
+        F.embedding_bag(i[:6].view(2, 3), weight),
+    )
+
+
+def _set_strided(a: Any) -> Any:
+    changed = a.clone()
+    changed.as_strided((2, 3), (1, 4), 1).mul_(2)
+    return changed
+
+
+def _set_rows(a: Any, bits: Any, row: Any) -> tuple[Any, ...]:
+    changed, one = a.clone(), a.clone()
+    changed[bits] = row
+    one[bits] = row[None] * 2
+    return changed, one
+
+
 CASES: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "arithmetic": (lambda a, b: (a + b, a - b, a * b, a / b, 2 - a, a + 1, 3 / (b + 9)), (A, B)),
     "scaled addition": (lambda a, b: (torch.add(a, b, alpha=2), torch.sub(a, b, alpha=0.5)), (A, B)),
@@ -282,6 +306,36 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
         ),
         (IMAGE, _x(2, 3, 4, 2) / 2),
     ),
+    "of nothing": (
+        lambda a: (a.any(), a.all(), a.any(0), a.all(1), a.sum(), a.prod(1), a.softmax(0), a.T @ a, a.norm()),
+        (_x(0, 4),),
+    ),
+    "histograms": (
+        lambda a: (torch.histc(a, 5, -1, 1), torch.histc((a * 4).round(), 3, -1, 2), torch.histc(a * 1e9, 2, 0, 1)),
+        (A,),
+    ),
+    "bags of rows": (_bags, (_x(9, 4), torch.tensor([1, 8, 2, 2, 0, 5, 7]), torch.tensor([0, 2, 2, 5]), _x(7))),
+    "distances": (
+        lambda a, b: (
+            torch.cdist(a, b),
+            torch.cdist(a, b, p=1.0),
+            torch.cdist(a, b, p=3.0),
+            torch.cdist(a, b, p=0.0),
+            torch.cdist(a, b, p=math.inf),
+            torch.hypot(a, b),
+            torch.hypot(a * 0, b * math.inf),
+        ),
+        (A, B),
+    ),
+    "places in order": (
+        lambda a: (*a.kthvalue(2), *a.kthvalue(3, 0, keepdim=True), a.round(decimals=2), (a * 99).round(decimals=-1)),
+        (A,),
+    ),
+    "changes in views that lie anyhow": (
+        lambda a, b: (_set_strided(a), a.clone().addcmul_(a, b, value=0.5), a.lerp(b, 0.3), F.hardswish(a * 3)),
+        (A, B),
+    ),
+    "rows where a mask is set": (_set_rows, (_x(3, 4, 5), BITS, _x(5))),
     "attention": (
         lambda q, k, m: (
             F.scaled_dot_product_attention(q, k, k),

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from ascendsched.errors import WriteError
 from ascendsched.profile import Profile, Recording, trace_events
 
 from .profile_logs import host_mode_log, make_log, sink_mode_log
@@ -64,8 +65,8 @@ def test_a_saved_trace_replaces_the_file_as_a_whole(tmp_path: Path) -> None:
 def test_a_failed_save_leaves_nothing_behind(tmp_path: Path) -> None:
     target = tmp_path / "folder"
     target.mkdir()
-    with pytest.raises(OSError, match="folder"):
+    with pytest.raises(WriteError, match="cannot write"):
         Profile(sink_mode_log()).save_trace(target)
-    with pytest.raises(FileNotFoundError):
+    with pytest.raises(WriteError, match="no folder"):
         Profile(sink_mode_log()).save_trace(tmp_path / "missing" / "trace.json")
     assert list(tmp_path.iterdir()) == [target]

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+import time
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -15,6 +18,7 @@ from click.testing import CliRunner
 import ascendsched as asc
 from ascendsched.cli import main
 from ascendsched.errors import GraphError, PlanError
+from ascendsched.tuning import tuner
 from ascendsched.tuning.race import Timing, race, ratio_interval
 from ascendsched.tuning.settings import Settings, read_settings
 from ascendsched.tuning.shapes import check_shapes, read_shapes
@@ -79,6 +83,7 @@ def test_buckets_are_tried_where_they_are_declared(model: Path) -> None:
         ({"shapes": SHAPES, "forbid": ["host", "sink", "auto"]}, PlanError),
         ({"shapes": SHAPES, "forbid": "host"}, PlanError),
         ({"shapes": SHAPES, "threads": 0}, PlanError),
+        ({"shapes": SHAPES, "device": "sim"}, PlanError),
     ],
 )
 def test_bad_arguments_give_our_errors(model: Path, arguments: dict[str, Any], error: type[Exception]) -> None:
@@ -93,7 +98,7 @@ def test_command_prints_and_writes_what_it_found(tmp_path: Path, model: Path) ->
     arguments = ["tune", str(model), "--shapes", str(shapes), "--budget", "0.3s", "--threads", "1", "--out", str(out)]
     text = CliRunner().invoke(main, arguments)
     assert text.exit_code == 0, text.output
-    assert "before" in text.output
+    assert "p99" in text.output
     assert read_settings(out).threads == 1
     result = json.loads(CliRunner().invoke(main, [*arguments, "--json"]).output)
     assert result["schema"] == "ascendsched.tune/1"
@@ -127,7 +132,7 @@ def test_lengths_of_a_trace_become_the_dimension_that_is_no_batch(tmp_path: Path
     path.write_text("5\n9\n", encoding="utf-8")
     inputs = [declared("ids", "batch", "seq"), declared("mask", "batch", "seq", 4)]
     assert read_shapes(path, inputs) == [{"ids": (1, n), "mask": (1, n, 4)} for n in (5, 9)]
-    with pytest.raises(GraphError, match="which of the dimensions"):
+    with pytest.raises(GraphError, match="fit several dimensions"):
         read_shapes(path, [declared("ids", "seq", "past")])
     assert read_shapes(path, [declared("ids", "seq", "past")], "past")[0] == {"ids": (1, 5)}
     with pytest.raises(GraphError, match="no input has"):
@@ -148,8 +153,10 @@ def test_lines_that_are_no_shapes_are_refused(tmp_path: Path, text: str) -> None
 
 def test_inputs_of_fixed_shape_may_be_left_out() -> None:
     assert check_shapes([{"x": [3]}], [declared("x", "n"), declared("w", 2, 2)]) == [{"x": (3,), "w": (2, 2)}]
-    with pytest.raises(GraphError, match="no list of whole numbers"):
+    with pytest.raises(GraphError, match="no shape for 'x'"):
         check_shapes([{}], [declared("x", "n")])
+    with pytest.raises(GraphError, match="no list of whole numbers"):
+        check_shapes([{"x": "n"}], [declared("x", "n")])
 
 
 # --- races and settings ----------------------------------------------------------------------------------------------
@@ -171,6 +178,30 @@ def test_a_race_runs_everything_on_both_sides() -> None:
     race(lambda f: ran["a"].append(int(f["x"][0])), lambda f: ran["b"].append(int(f["x"][0])), feeds, 0.0)
     assert ran["a"] == ran["b"]
     assert set(ran["a"]) == set(range(5))
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 4])
+def test_a_race_lets_each_side_begin_on_every_one_of_the_feeds(count: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(time, "perf_counter", partial(next, itertools.count()))
+    ran: list[tuple[str, int]] = []
+    feeds = [{"x": np.full(1, n)} for n in range(count)]
+
+    def call(side: str) -> Any:
+        return lambda feed: ran.append((side, int(feed["x"][0])))
+
+    race(call("a"), call("b"), feeds, 20)
+    began = set(ran[::2])
+    assert began == {(side, n) for side in "ab" for n in range(count)}
+
+
+def test_settings_that_stay_as_they_were_claim_no_gain(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tuner, "MIN_GAIN", 1.0)  # nothing can save so much
+    found = asc.tune(model, SHAPES[:2], threads=1, budget_s=0.2)
+    assert (found.ratio, found.low, found.high) == (1, 1, 1)
+    assert found.before == found.after
+    assert "stay as they are" in found.text()
+    assert "/" not in found.text().splitlines()[-1]
+    assert "kernels recorded" not in found.verdict  # few shapes are repeated until a verdict is possible
 
 
 def test_settings_come_back_as_they_were_written(tmp_path: Path) -> None:

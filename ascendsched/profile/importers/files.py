@@ -6,6 +6,7 @@ import re
 import zlib
 from pathlib import Path
 
+from ascendsched import bounded
 from ascendsched.errors import AscendSchedError
 
 #: A larger file would not fit beside its events in the memory of a usual machine.
@@ -54,9 +55,11 @@ def read_bytes(path: Path) -> bytes:
         size = path.stat().st_size
         if size > MAX_BYTES:
             raise fail(path, f"{size} bytes, at most {MAX_BYTES} are read", "profile fewer steps")
-        data = path.read_bytes()
+        data = bounded.read_bytes(path, MAX_BYTES)
     except OSError as error:
         raise fail(path, f"cannot be read ({error.strerror})", "pass a profile's file or folder") from None
+    except ValueError as error:
+        raise fail(path, f"cannot be read ({error})", "profile fewer steps") from None
     if data.startswith(GZIP_MAGIC):
         data = _inflate(path, data)
     if not data or data.isspace():

@@ -14,7 +14,7 @@ from typing import Any
 from ascendsched.profile.importers.ascend import CANN_STAGES, NO_MODEL
 from ascendsched.profile.importers.builder import RankBuilder
 from ascendsched.profile.importers.events import MAX_NS
-from ascendsched.profile.importers.files import fail, shown
+from ascendsched.profile.importers.files import MAX_BYTES, fail, shown
 from ascendsched.profile.importers.stages import is_graph_launch, stage_of_call
 from ascendsched.profile.importers.tasks import kind_of_task
 from ascendsched.profile.timeline import COMMUNICATION, KERNEL, STAGE_NUMBER, Rank
@@ -41,6 +41,8 @@ def read_database(path: Path) -> Rank:
         Where it is damaged or lacks the table of device tasks.
     """
     builder = RankBuilder(shown(path), "ascend")
+    if (size := path.stat().st_size) > MAX_BYTES:
+        raise fail(path, f"{size} bytes, at most {MAX_BYTES} are read", "profile fewer steps")
     try:
         # Immutable: nothing is written, no journal is made beside the file, and no lock of a writer is waited for.
         with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro&immutable=1", uri=True)) as database:

@@ -19,6 +19,8 @@ from ascendsched.profile.verdict import COMMUNICATION_OPS
 # A recording's stage -> the timeline's. A caller that waits for its result is a synchronising call.
 TIMELINE_STAGE = {"submit": "launch", "load": "compile", "wait": "sync"}
 MAX_FIELD = 1 << 31
+FUSED = "Fused"
+MAX_NAME = 60  # of a node that stands for many operators
 
 
 def is_own(document: Document) -> bool:
@@ -65,7 +67,8 @@ def rank_of(recording: Recording, source: str, dropped: int = 0) -> Rank:
     for start, end, run, sequence, node, stream in zip(*(c.tolist() for c in entries), strict=True):
         op = recording.node_op(node) or "kernel"
         kind = COMMUNICATION if op.rpartition("::")[2] in COMMUNICATION_OPS else KERNEL
-        builder.entries.append((start, end, kind, 0, stream, builder.name(op), builder.key((run, sequence))))
+        name = builder.name(_kernel_name(recording, node, op))
+        builder.entries.append((start, end, kind, 0, stream, name, builder.key((run, sequence))))
     spans = (host.start, host.end, host.run, host.sequence, host.stage, host.worker)
     for start, end, run, sequence, number, worker in zip(*(c.tolist() for c in spans), strict=True):
         stage = STAGES[number]
@@ -80,6 +83,14 @@ def rank_of(recording: Recording, source: str, dropped: int = 0) -> Rank:
         builder.steps[run] = (start, end)
     builder.extra["recording"] = recording
     return builder.build()
+
+
+def _kernel_name(recording: Recording, node: int, op: str) -> str:
+    """What work is called: its operator, or where that says nothing, the operators that run as one task."""
+    name = recording.node_name(node) if op == FUSED else ""
+    if len(name) > MAX_NAME:
+        name = f"{name[: MAX_NAME // 2 - 1]}…{name[-MAX_NAME // 2 :]}"
+    return name or op
 
 
 def _field(value: Any) -> int | None:

@@ -11,10 +11,16 @@ namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
+// What a line of the kernel sees is one long piece of few channels, of which oneDNN would block each by itself.
+bool is_line(const ConvShape& s) {
+  constexpr int64_t kFewChannels = 2, kLongKernel = 16;
+  return s.groups == 1 && s.channels <= kFewChannels && s.kernel[2] >= kLongKernel && s.dilation[2] == 1;
+}
+
 std::shared_ptr<const Tiling> tile_quantized_conv(const TilingContext& ctx) {
   const ByteConv c = make_byte_conv(ctx);
   if (count_of(ctx.output(0)) == 0) return create_empty_tiling();
-  if (ctx.options().use_onednn && !c.has_w_zeros && c.w_type == DType::kInt8) {
+  if (ctx.options().use_onednn && !c.has_w_zeros && c.w_type == DType::kInt8 && !is_line(c.shape)) {
     if (auto t = try_onednn_conv(ctx, c)) return t;
   }
   if (c.scales && c.shape.is_depthwise() && c.shape.group_outputs() == 1)

@@ -17,10 +17,13 @@ bool has_conv_last();
 struct ConvEnd {
   enum class Kind : uint8_t { kRelu, kClip, kSigmoid, kSwish, kHardSwish, kLinear, kAdd };
   Kind kind = Kind::kRelu;
-  float alpha = 0, beta = 0;  // kRelu: slope below 0; kClip: bounds, at most kMaxBound; kLinear: factor and shift
-
-  static constexpr float kMaxBound = 32;  // rounding errors of bounded results are of this size times 2^-24
+  float alpha = 0, beta = 0;  // kRelu: slope below 0; kClip: bounds; kLinear: factor and shift
 };
+
+constexpr int kConvInputs = 3;  // x, weights, bias
+
+// Of ConvLast and ConvTransposeLast.
+ConvShape make_conv_last_shape(const TilingContext& ctx);
 
 // `ctx`: of the convolution alone. The task's inputs are its three (absent ones included), then the operand of each
 // kAdd. Null where one launch cannot do it.

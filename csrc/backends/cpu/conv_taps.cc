@@ -109,18 +109,6 @@ void pack_weights(const Tiling& tiling, const void* const* inputs, void* packed)
   }
 }
 
-// to[j, i] = from[i, j]; rows of `from` are `width` apart.
-void transpose(const float* from, int64_t width, int64_t rows, int64_t columns, float* to) {
-  constexpr int64_t kBytes = sizeof(float);
-  const int64_t whole_rows = rows & ~int64_t{3}, whole_columns = columns & ~int64_t{3};
-  for (int64_t i = 0; i < whole_rows; i += 4)
-    for (int64_t j = 0; j < whole_columns; j += 4)
-      transpose_4x4(reinterpret_cast<const char*>(from + i * width + j), width * kBytes,
-                    reinterpret_cast<char*>(to + j * rows + i), rows * kBytes);
-  for (int64_t j = 0; j < columns; ++j)
-    for (int64_t i = j < whole_columns ? whole_rows : 0; i < rows; ++i) to[j * rows + i] = from[i * width + j];
-}
-
 // The output channels of one panel; `sums` has a row of the panel for each output.
 void convolve_panel(const TapConv& t, int64_t panel, const float* x, const float* packed, const float* bias, float* y,
                     float* sums) {
@@ -150,8 +138,8 @@ void convolve_panel(const TapConv& t, int64_t panel, const float* x, const float
   for (int64_t i = 0; s.is_last && i < t.rows(); ++i)
     std::copy_n(sums + i * g.width, used, y + i * s.out_channels + begin);
   for (int64_t image = 0; !s.is_last && image < s.batch; ++image)
-    transpose(sums + image * positions * g.width, g.width, positions, used,
-              y + (image * s.out_channels + begin) * positions);
+    transpose_rows(sums + image * positions * g.width, g.width, positions, used,
+                   y + (image * s.out_channels + begin) * positions, positions);
 }
 
 Status launch_taps(const Task& task, void* const* slots, Worker&) {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "backends/cpu/blas.h"
+#include "backends/cpu/conv.h"
 #include "backends/cpu/half_adaptor.h"
 #include "backends/cpu/nn.h"
 #include "backends/cpu/plain_window.h"
@@ -15,10 +16,8 @@ namespace asc::cpu {
 namespace {
 
 struct ConvTransposeTiling : Tiling {
-  PlainWindow window;  // as make_spreading_window gives it
-  int64_t batch = 0, groups = 1, group_channels = 0, group_outputs = 0;
-  int64_t tile = 1;  // output channels at once
-  bool has_bias = false;
+  ConvShape shape;
+  int64_t tile = 1;                // output channels at once
   std::vector<IndexRange> ranges;  // by kernel position of the width: the inputs that fall inside the output
   size_t bytes() const override { return sizeof(ConvTransposeTiling) + ranges.size() * sizeof(IndexRange); }
 };
@@ -95,7 +94,7 @@ void add_line(const PlainWindow& w, const IndexRange* ranges, const T* columns, 
 // Adds the columns of one output channel, (kernel positions, input positions), to its plane.
 template <typename T>
 void fold(const ConvTransposeTiling& t, const T* columns, T* plane) {
-  const PlainWindow& w = t.window;
+  const PlainWindow& w = t.shape;
   const int64_t step = w.output_size(), row = w.kernel[2] * step;
   for (int64_t kz = 0; kz < w.kernel[0]; ++kz)
     for (int64_t ky = 0; ky < w.kernel[1]; ++ky, columns += row)
@@ -127,20 +126,21 @@ void multiply(int64_t m, int64_t n, int64_t k, const double* weight, int64_t lda
 template <typename T>
 Status launch_conv_transpose(const Task& task, void* const* slots, Worker&) {
   const auto& t = *static_cast<const ConvTransposeTiling*>(task.tiling);
-  const PlainWindow& w = t.window;
+  const ConvShape& w = t.shape;
+  const int64_t group_outputs = w.group_outputs(), group_channels = w.group_channels();
   const T *x = task.input<T>(slots, 0), *weight = task.input<T>(slots, 1);
-  const T* bias = t.has_bias ? task.input<T>(slots, 2) : nullptr;
+  const T* bias = w.has_bias ? task.input<T>(slots, 2) : nullptr;
   T *y = task.output<T>(slots, 0), *columns = static_cast<T*>(task.workspace(slots));
   const int64_t in_size = w.output_size(), out_size = w.input_size(), kernel = w.kernel_size();
-  const int64_t row = t.group_outputs * kernel;  // of the weight: one input channel
-  for (int64_t i = 0; i < t.batch * t.groups; ++i, x += t.group_channels * in_size) {
-    const int64_t group = i % t.groups;
-    for (int64_t c = 0; c < t.group_outputs; c += t.tile) {
-      const int64_t channels = std::min(t.tile, t.group_outputs - c);
-      multiply(channels * kernel, in_size, t.group_channels, weight + group * t.group_channels * row + c * kernel, row,
-               x, columns);
+  const int64_t row = group_outputs * kernel;  // of the weight: one input channel
+  for (int64_t i = 0; i < w.batch * w.groups; ++i, x += group_channels * in_size) {
+    const int64_t group = i % w.groups;
+    for (int64_t c = 0; c < group_outputs; c += t.tile) {
+      const int64_t channels = std::min(t.tile, group_outputs - c);
+      multiply(channels * kernel, in_size, group_channels, weight + group * group_channels * row + c * kernel, row, x,
+               columns);
       for (int64_t j = 0; j < channels; ++j, y += out_size) {
-        std::fill_n(y, out_size, bias ? bias[group * t.group_outputs + c + j] : T{0});
+        std::fill_n(y, out_size, bias ? bias[group * group_outputs + c + j] : T{0});
         fold(t, columns + j * kernel * in_size, y);
       }
     }
@@ -150,25 +150,39 @@ Status launch_conv_transpose(const Task& task, void* const* slots, Worker&) {
 
 template <typename T>
 std::shared_ptr<const Tiling> tile_conv_transpose(const TilingContext& ctx) {
-  constexpr int64_t kTileElements = int64_t{1} << 17;
-  const Shape &x = ctx.input(0), &w = ctx.input(1);
-  auto t = create_tiling<ConvTransposeTiling>(launch_conv_transpose<T>, "gemm:fold");
-  t->window = make_spreading_window(ctx, w.begin() + 2);
   if (count_of(ctx.output(0)) == 0) return create_empty_tiling();
-  for (int64_t k = 0; k < t->window.kernel[2]; ++k)
-    t->ranges.push_back(inside_line(t->window, 0, t->window.output[2], k));
-  t->batch = x[0];
-  t->groups = ctx.attr("group", 1);
-  t->group_channels = x[1] / t->groups;
-  t->group_outputs = w[1];
-  t->has_bias = ctx.has_input(2);
-  const int64_t columns = t->window.kernel_size() * t->window.output_size();  // of one output channel
-  t->tile = std::clamp<int64_t>(kTileElements / columns, 1, t->group_outputs);
+  return tile_fold_conv<T>(make_spreading_shape(ctx, ctx.input(0)));
+}
+
+}  // namespace
+
+template <typename T>
+std::shared_ptr<const Tiling> tile_fold_conv(const ConvShape& shape) {
+  constexpr int64_t kTileElements = int64_t{1} << 17;
+  auto t = create_tiling<ConvTransposeTiling>(launch_conv_transpose<T>, "gemm:fold");
+  t->shape = shape;
+  for (int64_t k = 0; k < shape.kernel[2]; ++k) t->ranges.push_back(inside_line(shape, 0, shape.output[2], k));
+  const int64_t columns = shape.kernel_size() * shape.output_size();  // of one output channel
+  t->tile = std::clamp<int64_t>(kTileElements / std::max<int64_t>(columns, 1), 1, shape.group_outputs());
   t->workspace_bytes = static_cast<size_t>(t->tile * columns) * sizeof(T);
   return t;
 }
 
-}  // namespace
+template std::shared_ptr<const Tiling> tile_fold_conv<float>(const ConvShape& shape);
+template std::shared_ptr<const Tiling> tile_fold_conv<double>(const ConvShape& shape);
+
+ConvShape make_spreading_shape(const TilingContext& ctx, const Shape& x) {
+  const Shape& w = ctx.input(1);
+  ConvShape s;
+  static_cast<PlainWindow&>(s) = make_spreading_window(ctx, x, w.begin() + 2);
+  s.batch = x[0];
+  s.channels = x[1];
+  s.groups = ctx.attr("group", 1);
+  s.out_channels = w[1] * s.groups;
+  s.has_bias = ctx.has_input(2);
+  s.is_transposed = true;
+  return s;
+}
 
 void register_conv_transpose(KernelRegistry& registry) {
   registry.add("ConvTranspose", DType::kFloat32, tile_conv_transpose<float>);

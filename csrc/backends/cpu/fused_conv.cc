@@ -1,6 +1,5 @@
 #include "backends/cpu/fused_conv.h"
 
-#include <cmath>
 #include <limits>
 
 #include "backends/cpu/conv_last.h"
@@ -16,7 +15,7 @@ class Matcher {
 
   FoundConv match() {
     for (size_t i = 0; i < body_.step_count(); ++i)
-      if (body_.step(i).op == conv_last_op().name) return match(i);
+      if (body_.step(i).op == conv_last_op().name || body_.step(i).op == conv_transpose_last_op().name) return match(i);
     return {};
   }
 
@@ -73,8 +72,6 @@ class Matcher {
       for (size_t i : {1, 2})  // plan/fuse.cc notes constant bounds
         if (i < n.inputs.size() && n.inputs[i] != kNoValue && !n.attributes.has(i == 1 ? "low" : "high")) return false;
       const float low = number("low", -kInfinity), high = number("high", kInfinity);
-      for (float bound : {low, high})
-        if (!(std::fabs(bound) <= ConvEnd::kMaxBound) && !std::isinf(bound)) return false;
       if (n.inputs[0] != v || !(low <= high) || low == kInfinity || high == -kInfinity) return false;
       ends_.push_back({ConvEnd::Kind::kClip, low, high});
     } else if (n.op == "Sigmoid") {

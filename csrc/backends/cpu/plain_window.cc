@@ -74,9 +74,9 @@ PlainWindow make_row_window(const TilingContext& ctx, const Shape& x) {
   return w;
 }
 
-PlainWindow make_spreading_window(const TilingContext& ctx, const int64_t* kernel) {
+PlainWindow make_spreading_window(const TilingContext& ctx, const Shape& x, const int64_t* kernel) {
   check_axes(ctx);
-  PlainWindow w = pad_axes(ctx.input(0), transposed_geometry(ctx, ctx.input(0), kernel));
+  PlainWindow w = pad_axes(x, transposed_geometry(ctx, x, kernel));
   std::swap(w.input, w.output);
   return w;
 }

@@ -43,8 +43,9 @@ void drop_single_axes(PlainWindow& w);
 // The windows of pooling nodes on channels-last tensors (ops/channels_last.h): with mode "global", one over everything.
 PlainWindow make_row_window(const TilingContext& ctx, const Shape& x);
 
-// The windows of ConvTranspose, seen from its output: `input` is the output of the node, `output` its input 0.
-PlainWindow make_spreading_window(const TilingContext& ctx, const int64_t* kernel);
+// The windows of ConvTranspose over `x`, [batch, channels, spatial...], seen from its output: `input` is the output of
+// the node, `output` its input 0.
+PlainWindow make_spreading_window(const TilingContext& ctx, const Shape& x, const int64_t* kernel);
 
 struct IndexRange {
   int64_t low, high;  // [low, high), low <= high

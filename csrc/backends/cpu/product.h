@@ -54,5 +54,6 @@ std::shared_ptr<const Tiling> tile_float_product(const TilingContext& ctx, const
 std::shared_ptr<const Tiling> tile_plain_product(const TilingContext& ctx, const Product& product);
 
 void register_matmul_nbits(KernelRegistry& registry);
+void register_grouped_product(KernelRegistry& registry);
 
 }  // namespace asc::cpu

@@ -26,4 +26,16 @@ inline void transpose_4x4(const char* in, int64_t in_stride, char* out, int64_t 
   std::memcpy(out + 3 * out_stride, &r3, 16);
 }
 
+// to[j, i] = from[i, j], with `rows` rows in `from` that are `width` apart, and `stride` apart in `to`.
+inline void transpose_rows(const float* from, int64_t width, int64_t rows, int64_t columns, float* to, int64_t stride) {
+  constexpr int64_t kBytes = sizeof(float);
+  const int64_t whole_rows = rows & ~int64_t{3}, whole_columns = columns & ~int64_t{3};
+  for (int64_t i = 0; i < whole_rows; i += 4)
+    for (int64_t j = 0; j < whole_columns; j += 4)
+      transpose_4x4(reinterpret_cast<const char*>(from + i * width + j), width * kBytes,
+                    reinterpret_cast<char*>(to + j * stride + i), stride * kBytes);
+  for (int64_t j = 0; j < columns; ++j)
+    for (int64_t i = j < whole_columns ? whole_rows : 0; i < rows; ++i) to[j * stride + i] = from[i * width + j];
+}
+
 }  // namespace asc::cpu

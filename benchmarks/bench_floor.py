@@ -3,8 +3,8 @@
 For every model and shape of the catalogue that onnxruntime runs in less than a millisecond; one thread, sink mode. The
 floor counts two things at the rates that this core reached in the same turns: matrix products and convolutions as fast
 as products from registers, and weights as fast as memory of their size is read, once in a run or in every step of a
-recurrent network. Activations, movement and dispatch are free in it. Where floor / onnxruntime is near 0.5, no kernels
-can be twice as fast as onnxruntime.
+recurrent network but the first, whose state may be zero. Activations, movement and dispatch are free in it. Where
+floor / onnxruntime is near 0.5, no kernels can be twice as fast as onnxruntime.
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ def _floor_ns(task: Task, peaks: Peaks, total: int) -> float:
             2.0 * batch * elements(state) / directions / peak,
             _bytes_of_step(task) / peaks.read(_bytes_of_step(task)),
         )
-        return max(2.0 * steps * batch * elements(weights) / peak, read) + steps * directions * step
+        return max(2.0 * steps * batch * elements(weights) / peak, read) + (steps - 1) * directions * step
     if sum(op in PRODUCTS for op in task.parts or (task.op,)) != 1:
         return 0.0
     return max(work_of(task).matrix * _share_inside(task) / peak, _constant_bytes(task) / peaks.read(total))

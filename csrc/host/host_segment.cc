@@ -46,7 +46,8 @@ HostSegment::Step HostSegment::make_step(const PlanNode& node) const {
         step.hosts.emplace_back(segment_.slot_of[v], v);
     return step;
   }
-  if (!node.is_task()) return step;
+  step.is_task = node.is_task();
+  if (!step.is_task) return step;
   const size_t inputs = node.node.inputs.size(), outputs = node.node.outputs.size();
   for (uint32_t i = 0; i < outputs; ++i) {
     const uint32_t slot = node.operands[inputs + i];
@@ -86,7 +87,7 @@ void HostSegment::place(uint32_t n, bool has_changed, Use& use) {
   const Step& step = steps_[n];
   Table& table = *use.table;
   for (const auto& [slot, value] : step.hosts) table.slots[slot] = const_cast<void*>(resolver_.host(value)->data());
-  if (!step.node->is_task()) return;
+  if (!step.is_task) return;
   const Timer timer(use.run->recorder, Stage::kAlloc, use.run->run, static_cast<int32_t>(step.node->number));
   if (has_changed || use.is_lost || use.losses != placements_.losses()) place_internals(n, step, table);
   for (const Result& r : step.results)
@@ -107,7 +108,7 @@ void HostSegment::place_internals(uint32_t n, const Step& step, Table& table) {
 
 template <class Timer>
 void HostSegment::launch(uint32_t n, const Use& use) {
-  if (!steps_[n].node->is_task()) return;
+  if (!steps_[n].is_task) return;
   if (use.streams) return launch_prepared<Timer>(n, use);
   launch_on<Timer>(*use.run->stream, n, use);
 }

@@ -77,6 +77,7 @@ class HostSegment {
     std::vector<Result> results;
     std::vector<std::pair<uint32_t, ValueId>> hosts;  // slots of host values that it computes
     uint32_t workspace = 0, packed = 0, extent = 0;
+    bool is_task = false;
     size_t extent_at = 0;  // offset in the dims of data-dependent outputs
   };
 
@@ -93,7 +94,7 @@ class HostSegment {
   std::shared_ptr<TableStore> tables_;
   Placements placements_;
   HostStreams streams_;
-  StageCosts costs_[3];  // by novelty
+  StageCosts costs_[3];                                 // by novelty
   std::vector<Step> steps_;                             // by node
   std::vector<std::pair<uint32_t, ValueId>> inputs_;    // slots bound before the segment runs
   std::vector<std::pair<uint32_t, ValueId>> host_ins_;  // slots of host values from outside

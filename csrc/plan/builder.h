@@ -68,6 +68,8 @@ void insert_result_copies(LevelBuilder& b);
 // classify.cc: host values by need; roots of views.
 void classify(LevelBuilder& b);
 void find_roots(LevelBuilder& b);
+// unread.cc: marks tasks of whose results only the shapes are read.
+void find_unread(LevelBuilder& b);
 // fuse.cc: operators that become one task. Element-wise ones act on each element by itself, and broadcast.
 bool is_element_wise(const std::string& op);
 bool is_conversion(const std::string& op);  // between float32 and bytes

@@ -159,6 +159,7 @@ std::shared_ptr<const Plan> compile_level(LevelBuilder& b) {
   if (!is_rewritten) rewrite(b);
   classify(b);
   fuse(b);
+  find_unread(b);
   find_roots(b);
   insert_result_copies(b);
   auto plan = std::make_shared<Plan>();

@@ -49,6 +49,7 @@ struct PlanNode {
   const Op* op = nullptr;
   uint32_t number = 0;  // unique in the whole tree, in compile order
   bool is_on_host = false;
+  bool is_unread = false;        // only the shapes of its results are read: it never runs
   bool is_copy = false;          // inserted: a result that would alias an input, a constant or another result
   std::vector<Node> parts;       // of a fused node, or one of our own: the operators that it stands for, in order
   std::vector<OwnNode> own;      // of a fused node: those of its parts that were nodes of our own
@@ -58,7 +59,7 @@ struct PlanNode {
   std::vector<uint32_t> dies_after;  // internal slots whose last reader is this node
 
   bool is_view() const { return op->kind == OpKind::kView && !is_copy; }
-  bool is_task() const { return !is_on_host && !is_view() && op->kind != OpKind::kControl; }
+  bool is_task() const { return !is_on_host && !is_unread && !is_view() && op->kind != OpKind::kControl; }
 };
 
 // Of the parts of a node: between the order of dimensions that the node works in and that of the graph.

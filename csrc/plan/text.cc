@@ -24,6 +24,7 @@ std::string names(const Plan& plan, const std::vector<ValueId>& values) {
 const char* label(const PlanNode& n) {
   if (n.op->kind == OpKind::kControl) return "control";
   if (n.is_on_host) return "host";
+  if (n.is_unread) return "shape";
   if (n.is_view()) return "view";
   return n.is_copy ? "copy" : "task";
 }

@@ -28,6 +28,7 @@ std::string where(const PlanNode& node, const Level& level, size_t s, size_t n) 
     return "host call: " + std::string(node.node.attributes.get_string("operator", "")) + " by " +
            std::string(node.node.attributes.get_string("callable", "")) + ", outside the core";
   if (node.is_on_host) return "host value: a shape or branch needs it";
+  if (node.is_unread) return "shape: nobody reads the contents of its results";
   if (node.is_view()) return "view: shares its input's bytes";
   const std::shared_ptr<const Tiling>& tiling = level.resolver().tiling(s, n);
   std::string text = tiling ? std::string("task, ") + tiling->implementation : "task, not resolved yet";

@@ -23,6 +23,7 @@ import os, signal, sys, threading
 import numpy as np
 import ascendsched as asc
 
+signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored by what a shell starts in the background
 x = np.ones(4, np.float32)
 
 def relu():

@@ -21,7 +21,7 @@ struct GroupedProduct : TilingOf<GroupedProduct> {
 template <typename T>
 void multiply(const GroupedProduct& t, int64_t m, const T* a, const T* b, T* c) {
   if constexpr (std::is_same_v<T, float>) {
-    if (t.trans_b ? m <= 2 : prefers_rows(m, t.n, t.k)) {
+    if (t.trans_b ? prefers_dots(m, t.n, t.k) : prefers_rows(m, t.n, t.k)) {
       SmallGemmArgs s;
       s.m = m, s.n = t.n, s.k = t.k;
       s.a = a, s.a_row = t.k;

@@ -219,7 +219,7 @@ std::shared_ptr<const Tiling> tile_float_product(const TilingContext& ctx, const
   } else if (!p.trans_b && prefers_rows(p.m, p.n, p.k)) {
     t->launch = launch_rows;
     t->implementation = "vector:rows";
-  } else if (p.trans_b && !p.trans_a && p.m <= 2) {
+  } else if (p.trans_b && !p.trans_a && prefers_dots(p.m, p.n, p.k)) {
     t->launch = launch_dots;
     t->implementation = "vector:dots";
   } else {

@@ -35,5 +35,7 @@ const SmallGemm* small_gemm_of(Isa isa);
 
 // Whether rows() is the quicker way for this product on one thread.
 bool prefers_rows(int64_t m, int64_t n, int64_t k);
+// The same for dots().
+bool prefers_dots(int64_t m, int64_t n, int64_t k);
 
 }  // namespace asc::cpu

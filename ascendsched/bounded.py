@@ -43,6 +43,11 @@ def read_text(path: str | os.PathLike[str], most_bytes: int) -> str:
     return read_bytes(path, most_bytes).decode("utf-8-sig")
 
 
+def reason(error: OSError | ValueError) -> str:
+    """Why a file cannot be read, for a message that names it: what an `OSError` says without number and path."""
+    return (error.strerror if isinstance(error, OSError) else None) or str(error)
+
+
 def shortened(value: object) -> str:
     """What a message shows of a text that comes from a file."""
     text = str(value)

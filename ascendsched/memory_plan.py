@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ascendsched.bounded import TABLE_BYTES, read_text
+from ascendsched.bounded import TABLE_BYTES, read_text, reason
 from ascendsched.errors import PlanError
 
 __all__ = ["Buffer", "BufferTable", "MemoryPlan", "plan_buffers", "read_buffers", "write_plan"]
@@ -94,7 +94,7 @@ def read_buffers(path: str | Path) -> BufferTable:
                 rows.append(row)
                 buffers.append((lower, upper, size))
     except OSError as error:
-        raise PlanError(f"[memplan] cannot read '{path}': {error.strerror or error}; pass a CSV file") from None
+        raise PlanError(f"[memplan] cannot read '{path}': {reason(error)}; pass a CSV file") from None
     except (csv.Error, ValueError) as error:
         raise PlanError(f"[memplan] {path} is not a CSV file: {error}; expected {','.join(COLUMNS)}") from None
     return BufferTable(columns, rows, buffers)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ascendsched.arrays import random_array
-from ascendsched.bounded import read_array
+from ascendsched.bounded import read_array, reason
 from ascendsched.errors import GraphError
 
 
@@ -110,8 +110,8 @@ def _load(path: str, name: str) -> NDArray[Any]:
     try:
         return read_array(path)
     except (OSError, ValueError) as error:
-        why = error.strerror or error if isinstance(error, OSError) else error
-        raise GraphError(f"[run] cannot read '{path}' for input '{name}': {why}; write it with numpy.save") from None
+        what = f"[run] cannot read '{path}' for input '{name}': {reason(error)}"
+        raise GraphError(f"{what}; write it with numpy.save") from None
 
 
 def _bind_symbols(wanted: Mapping[str, Declared], fixed: Mapping[str, tuple[int, ...]]) -> dict[str, int]:

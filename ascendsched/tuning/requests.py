@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from ascendsched.bounded import TABLE_BYTES, read_text
+from ascendsched.bounded import TABLE_BYTES, read_text, reason
 from ascendsched.errors import GraphError
 
 FORMS = "give a CSV, JSON lines, or a length a line"
@@ -43,8 +43,7 @@ def read_requests(path: str | os.PathLike[str]) -> list[Request]:
     except UnicodeDecodeError:
         raise GraphError(f"[trace] cannot read '{os.fspath(path)}': it is no text; {FORMS}") from None
     except (OSError, ValueError) as error:
-        why = error.strerror or error if isinstance(error, OSError) else error
-        raise GraphError(f"[trace] cannot read '{os.fspath(path)}': {why}; {FORMS}") from None
+        raise GraphError(f"[trace] cannot read '{os.fspath(path)}': {reason(error)}; {FORMS}") from None
     first = next((line.strip() for line in lines if line.strip()), "")
     read = _json_lines if first.startswith("{") else _csv_rows if "," in first else _lengths
     try:

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
-from ascendsched.bounded import SETTINGS_BYTES, read_text
+from ascendsched.bounded import SETTINGS_BYTES, read_text, reason
 from ascendsched.errors import AscendSchedError, PlanError
 from ascendsched.options import Options, check_threads, options_from
 
@@ -58,7 +58,7 @@ def read_settings(path: str | os.PathLike[str]) -> Settings:
     try:
         values = json.loads(read_text(path, SETTINGS_BYTES))
     except OSError as error:
-        raise PlanError(f"{where}: {error.strerror or error}; write it with ascendsched tune") from None
+        raise PlanError(f"{where}: {reason(error)}; write it with ascendsched tune") from None
     except (ValueError, RecursionError) as error:
         raise PlanError(f"{where}: {error}; write the file with ascendsched tune") from None
     if not isinstance(values, dict) or values.get("schema") != SCHEMA:

@@ -76,12 +76,11 @@ def read_buffers(path: str | Path) -> BufferTable:
     try:
         with io.StringIO(read_text(path, TABLE_BYTES), newline="") as file:
             reader = csv.reader(file, strict=True)
-            columns = [name.strip() for name in next(reader, [])]
+            lines = (row for row in reader if any(map(str.strip, row)) or len(row) > 1)  # blank ones are no rows
+            columns = [name.strip() for name in next(lines, [])]
             where = _find_columns(path, columns)
             rows, buffers, ids = [], [], set()
-            for row in reader:
-                if not row:
-                    continue
+            for row in lines:
                 place = f"{path}, line {reader.line_num}"
                 if len(row) != len(columns):
                     raise PlanError(f"[memplan] {place}: {len(row)} fields; expected {len(columns)}, as in the header")
@@ -113,7 +112,7 @@ def _find_columns(path: str | Path, columns: list[str]) -> list[int]:
 
 
 def _integer(place: str, name: str, text: str) -> int:
-    if _INTEGER.fullmatch(text.strip()) and abs(int(text)) <= _LIMIT:
+    if _INTEGER.fullmatch(text.strip()) and -_LIMIT - 1 <= int(text) <= _LIMIT:
         return int(text)
     raise PlanError(f"[memplan] {place}: {name} is '{_short(text)}'; expected an integer of 64 bits")
 
@@ -190,10 +189,19 @@ def plan_buffers(
 
 
 def write_plan(path: str | Path, table: BufferTable, plan: MemoryPlan) -> None:
-    """Writes the table with a last column ``offset``; one that it had is replaced."""
+    """Writes the table with a last column ``offset``; one that it had is replaced.
+
+    Raises
+    ------
+    PlanError
+        Where the file cannot be written.
+    """
     keep = [i for i, name in enumerate(table.columns) if name != "offset"]
-    with open(path, "w", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow([*(table.columns[i] for i in keep), "offset"])
-        for row, offset in zip(table.rows, plan.offsets, strict=True):
-            writer.writerow([*(row[i] for i in keep), offset])
+    try:
+        with open(path, "w", encoding="utf-8", newline="") as file:
+            writer = csv.writer(file, lineterminator="\n")
+            writer.writerow([*(table.columns[i] for i in keep), "offset"])
+            for row, offset in zip(table.rows, plan.offsets, strict=True):
+                writer.writerow([*(row[i] for i in keep), offset])
+    except OSError as error:
+        raise PlanError(f"[memplan] cannot write '{path}': {reason(error)}; choose another path") from None

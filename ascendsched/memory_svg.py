@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from ascendsched.bounded import reason
+from ascendsched.errors import PlanError
 from ascendsched.memory_plan import Buffer, MemoryPlan
 
 WIDTH, HEIGHT = 1200, 600
@@ -12,7 +14,13 @@ MARGIN = 40
 
 
 def write_svg(path: str | Path, names: Sequence[str], buffers: Sequence[Buffer], plan: MemoryPlan) -> None:
-    """Writes one rectangle per buffer, its name, lifetime and place as the tooltip."""
+    """Writes one rectangle per buffer, its name, lifetime and place as the tooltip.
+
+    Raises
+    ------
+    PlanError
+        Where the file cannot be written.
+    """
     first = min((lower for lower, _, _ in buffers), default=0)
     span = max((upper for _, upper, _ in buffers), default=1) - first
     x_scale, y_scale = WIDTH / span, HEIGHT / max(plan.height, 1)
@@ -34,7 +42,10 @@ def write_svg(path: str | Path, names: Sequence[str], buffers: Sequence[Buffer],
             f"<title>{_escape(names[i])}: [{lower}, {upper}), {size:,} bytes at {offset:,}</title></rect>"
         )
     lines += [f'<text x="{MARGIN}" y="{HEIGHT + 2 * MARGIN - 14}">time</text>', "</svg>"]
-    Path(path).write_text("\n".join(lines) + "\n", encoding="utf-8")
+    try:
+        Path(path).write_text("\n".join(lines) + "\n", encoding="utf-8")
+    except OSError as error:
+        raise PlanError(f"[memplan] cannot write '{path}': {reason(error)}; choose another path") from None
 
 
 def _escape(text: str) -> str:

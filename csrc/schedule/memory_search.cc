@@ -9,8 +9,8 @@ namespace asc {
 namespace {
 
 constexpr int64_t kNever = INT64_MAX;
-constexpr uint32_t kMaxDepth = 4000;      // of nested nodes, some 0.5 KiB of stack each
-constexpr uint64_t kStepsPerCheck = 256;  // between two questions whether to stop
+constexpr uint32_t kMaxDepth = 4000;          // of nested nodes, some 0.5 KiB of stack each
+constexpr uint64_t kLooksPerCheck = 1 << 18;  // at blocks and sections, between two questions whether to stop
 constexpr int kMaxLifts = 4;
 
 }  // namespace
@@ -84,7 +84,10 @@ void BlockSearch::undo(size_t mark) {
 
 bool BlockSearch::count_step() {
   if (++steps_ >= last_step_ || depth_ >= kMaxDepth) is_stopped_ = true;
-  if (steps_ % kStepsPerCheck == 0 && limits_.should_stop && (*limits_.should_stop)()) is_stopped_ = true;
+  if (looks_ >= kLooksPerCheck) {
+    looks_ = 0;
+    if (limits_.should_stop && (*limits_.should_stop)()) is_stopped_ = true;
+  }
   return !is_stopped_;
 }
 
@@ -127,6 +130,7 @@ bool BlockSearch::find_levels(Part part, int32_t lo, int32_t hi, int64_t top) {
       support = std::max(support, skyline_[s]);
       start = std::max(start, level_[s]);
     }
+    looks_ += static_cast<uint64_t>(blocks_[x].hi - blocks_[x].lo) + 1;
     support_[x] = support;
     start_[x] = std::max(support, start);
     for (int32_t s = blocks_[x].lo; s < blocks_[x].hi; ++s) base_[s] = std::min(base_[s], start_[x]);
@@ -280,7 +284,7 @@ int32_t BlockSearch::pick_section(Part part, int32_t lo, int32_t hi, int64_t top
 
 // The least offset above its base at which something can start in the section: on what was placed, or on a remaining
 // block outside the section.
-int64_t BlockSearch::next_level(Part part, int32_t section) const {
+int64_t BlockSearch::next_level(Part part, int32_t section) {
   const int64_t base = base_[section];
   int64_t next = kNever;
   for (size_t i = part.begin; i < part.end; ++i) {
@@ -291,6 +295,7 @@ int64_t BlockSearch::next_level(Part part, int32_t section) const {
       next = std::min(next, start_[x]);
       continue;
     }
+    looks_ += part.end - part.begin;
     for (size_t j = part.begin; j < part.end; ++j) {
       const SearchedBlock& below = blocks_[pool_[j]];
       const bool is_in_section = below.lo <= section && section < below.hi;

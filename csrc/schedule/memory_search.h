@@ -34,7 +34,7 @@ class BlockSearch {
   enum class Pick : uint8_t { kFewestAnswers, kFewestAnswersLeastRoom, kLowestLevel };
   struct Limits {
     uint64_t steps = 0;
-    const std::function<bool()>* should_stop = nullptr;  // asked every few hundred steps
+    const std::function<bool()>* should_stop = nullptr;  // asked about every ms
   };
 
   // `blocks` sorted by lo, each with bytes; their sum fits in 62 bits.
@@ -73,7 +73,7 @@ class BlockSearch {
   bool lift_once(int32_t lo, int32_t hi, int64_t top, bool& changed);
   StateKey key_of(Part part, int32_t lo, int32_t hi, int64_t top) const;
   int32_t pick_section(Part part, int32_t lo, int32_t hi, int64_t top);
-  int64_t next_level(Part part, int32_t section) const;
+  int64_t next_level(Part part, int32_t section);
   bool has_twin_before(size_t begin, size_t candidate) const;
   bool count_step();
 
@@ -90,7 +90,7 @@ class BlockSearch {
   const uint32_t* rank_ = nullptr;
   Pick pick_ = Pick::kFewestAnswers;
   Limits limits_;
-  uint64_t steps_ = 0, last_step_ = 0;
+  uint64_t steps_ = 0, last_step_ = 0, looks_ = 0;  // looks since it was asked whether to stop
   uint32_t depth_ = 0;
   bool is_stopped_ = false;
   FailedStates failed_;

@@ -1,12 +1,14 @@
 #include "schedule/memory_solver.h"
 
 #include <algorithm>
-#include <cmath>
+#include <deque>
 #include <numeric>
 #include <random>
 
 #include "schedule/memory_greedy.h"
 #include "schedule/memory_search.h"
+#include "schedule/memory_sections.h"
+#include "schedule/memory_skyline.h"
 
 namespace asc {
 namespace {
@@ -14,10 +16,12 @@ namespace {
 using Pick = BlockSearch::Pick;
 
 constexpr uint64_t kFirstTrySteps = 2000;
-constexpr int64_t kMostParts = 8;  // the least step down tried is this part of the way to the goal
+constexpr size_t kMostSearched = 4000;  // blocks; a step takes a time that grows with them, and many steps nest
+constexpr uint64_t kBlocksPerStep = 8;  // of a dive, for about the time of a step
+constexpr int64_t kMostParts = 8;       // the least step down tried is this part of the way to the goal
 
 // What makes a block worth placing early.
-enum class Urgency : uint8_t { kLoadThenBytes, kBytes, kLoadThenLength, kLoadThenArea, kArea };
+enum class Urgency : uint8_t { kLoadThenBytes, kBytes, kLoadThenLength, kLoadThenArea, kArea, kLength };
 
 struct Strategy {
   Urgency urgency;
@@ -31,49 +35,15 @@ constexpr Strategy kStrategies[] = {
     {Urgency::kLoadThenArea, Pick::kLowestLevel},     {Urgency::kLoadThenBytes, Pick::kFewestAnswersLeastRoom},
 };
 
-// The buffers with bytes as blocks over sections: the times at which no other moment's set of live buffers is a
-// superset. Sizes are in units of their greatest common divisor.
-struct Sections {
-  std::vector<uint32_t> buffer_of;  // by block
-  std::vector<SearchedBlock> blocks;
-  int32_t count = 0;
-  int64_t unit = 1;
-};
+// What decides between blocks over the section with the least room.
+constexpr Urgency kDives[] = {Urgency::kLoadThenLength, Urgency::kLength, Urgency::kArea, Urgency::kBytes};
 
-Sections make_sections(const MemoryProblem& problem) {
-  Sections sections;
-  struct Event {
-    int64_t time;
-    bool is_start;
-  };
-  std::vector<Event> events;
-  for (uint32_t i = 0; i < problem.buffers.size(); ++i) {
-    if (!problem.buffers[i].bytes) continue;
-    sections.buffer_of.push_back(i);
-    events.push_back({problem.buffers[i].lower, true});
-    events.push_back({problem.buffers[i].upper, false});
-  }
-  std::sort(events.begin(), events.end(), [](const Event& a, const Event& b) {
-    return a.time != b.time ? a.time < b.time : a.is_start < b.is_start;
-  });
-  std::vector<int64_t> ends;  // of sections: the first end after a start
-  for (size_t i = 1; i < events.size(); ++i)
-    if (!events[i].is_start && events[i - 1].is_start) ends.push_back(events[i].time);
-  sections.count = static_cast<int32_t>(ends.size());
-  int64_t unit = 0;
-  for (uint32_t i : sections.buffer_of) unit = std::gcd(unit, aligned_bytes(problem, i));
-  sections.unit = std::max<int64_t>(unit, 1);
-  std::stable_sort(sections.buffer_of.begin(), sections.buffer_of.end(),
-                   [&](uint32_t a, uint32_t b) { return problem.buffers[a].lower < problem.buffers[b].lower; });
-  for (uint32_t i : sections.buffer_of) {
-    const MemoryBuffer& b = problem.buffers[i];
-    const auto lo = std::upper_bound(ends.begin(), ends.end(), b.lower) - ends.begin();
-    const auto hi = std::upper_bound(ends.begin(), ends.end(), b.upper) - ends.begin();
-    sections.blocks.push_back(
-        {static_cast<int32_t>(lo), static_cast<int32_t>(hi), aligned_bytes(problem, i) / sections.unit});
-  }
-  return sections;
-}
+// One way to look at the problem: forwards or backwards in time.
+struct View {
+  explicit View(Sections made) : sections(std::move(made)), search(sections.blocks, sections.count) {}
+  const Sections sections;
+  BlockSearch search;
+};
 
 class Solver {
  public:
@@ -101,71 +71,71 @@ class Solver {
   }
 
   // Rounds of ever longer tries. Each goes for the goal itself with every strategy, then for heights between it and
-  // the best plan, so that there is a better plan to show when the budget ends.
+  // the best plan, so that there is a better plan to show when the budget ends. Where time runs backwards, ties are
+  // broken the other way round: whichever way is luckier decides.
   void search() {
-    sections_ = make_sections(problem_);
-    BlockSearch search(sections_.blocks, sections_.count);
+    Sections sections = make_sections(problem_);
+    views_.emplace_back(mirrored(sections));
+    views_.emplace_front(std::move(sections));
     for (uint64_t steps = kFirstTrySteps; !is_over(); steps += steps / 2) {
-      const int64_t goal = std::max(limits_.capacity, solution_.lower_bound);
-      try_height(search, goal, steps);
-      bool is_better = true;
-      for (int64_t part = 2; is_better || part <= kMostParts; part *= is_better ? 1 : 2) {
-        if (is_over() || solution_.height - goal <= 2 * sections_.unit) break;
-        is_better = try_height(search, solution_.height - (solution_.height - goal) / part, steps);
-      }
+      dive();
+      if (views_.front().sections.blocks.size() <= kMostSearched) search_for(steps);
       ++round_;
     }
   }
 
-  bool try_height(BlockSearch& search, int64_t height, uint64_t steps) {
-    for (const Strategy& strategy : kStrategies) {
-      if (is_over()) return false;
-      const std::vector<uint32_t> rank = rank_blocks(search, strategy.urgency);
-      const uint64_t left = limits_.steps - solution_.steps;
-      const SearchEnd end =
-          search.run(height / sections_.unit, rank, strategy.pick, {std::min(steps, left), &stop_and_remember_});
-      solution_.steps = search.steps();
-      if (end == SearchEnd::kFound) {
-        keep(search);
-        return true;
-      }
-      if (end == SearchEnd::kImpossible) {
-        // All ends of a plan can be sums of sizes, so the next height is a multiple of the unit.
-        const int64_t next = (height / sections_.unit + 1) * sections_.unit;
-        solution_.lower_bound = std::min(solution_.height, std::max(solution_.lower_bound, next));
-        return false;
-      }
+  void search_for(uint64_t steps) {
+    const int64_t goal = std::max(limits_.capacity, solution_.lower_bound), unit = views_.front().sections.unit;
+    try_height(goal, steps);
+    bool is_better = true;
+    for (int64_t part = 2; is_better || part <= kMostParts; part *= is_better ? 1 : 2) {
+      if (is_over() || solution_.height - goal <= 2 * unit) break;
+      is_better = try_height(solution_.height - (solution_.height - goal) / part, steps);
     }
+  }
+
+  // Straight down, without coming back: plans at once where the search needs long, as for thousands of blocks.
+  void dive() {
+    for (Urgency urgency : kDives)
+      for (const View& view : views_) {
+        if (is_over()) return;
+        const std::vector<uint32_t> rank = rank_blocks(view.search, urgency);
+        solution_.steps += 1 + rank.size() / kBlocksPerStep;
+        keep(view, plan_on_skyline(view.sections.blocks, view.search.loads(), rank, stop_and_remember_));
+      }
+  }
+
+  bool try_height(int64_t height, uint64_t steps) {
+    for (const Strategy& strategy : kStrategies)
+      for (View& view : views_) {
+        if (is_over()) return false;
+        const std::vector<uint32_t> rank = rank_blocks(view.search, strategy.urgency);
+        const uint64_t before = view.search.steps(), left = limits_.steps - solution_.steps;
+        const SearchEnd end = view.search.run(height / view.sections.unit, rank, strategy.pick,
+                                              {std::min(steps, left), &stop_and_remember_});
+        solution_.steps += view.search.steps() - before;
+        if (end == SearchEnd::kFound) {
+          keep(view, view.search.offsets());
+          return true;
+        }
+        if (end == SearchEnd::kImpossible) {
+          // All ends of a plan can be sums of sizes, so the next height is a multiple of the unit.
+          const int64_t next = (height / view.sections.unit + 1) * view.sections.unit;
+          solution_.lower_bound = std::min(solution_.height, std::max(solution_.lower_bound, next));
+          return false;
+        }
+      }
     return false;
   }
 
-  void keep(const BlockSearch& search) {
-    std::vector<int64_t> offsets(problem_.buffers.size(), 0);
-    for (size_t i = 0; i < sections_.buffer_of.size(); ++i)
-      offsets[sections_.buffer_of[i]] = search.offsets()[i] * sections_.unit;
-    offsets = drop(offsets);
+  void keep(const View& view, const std::vector<int64_t>& block_offsets) {
+    if (block_offsets.empty()) return;
+    std::vector<int64_t> offsets = dropped_offsets(view.sections, block_offsets, problem_.buffers.size());
     const int64_t height = height_of(problem_, offsets);
     if (height >= solution_.height) return;
     solution_.offsets = std::move(offsets);
     solution_.height = height;
     limits_.on_better(height, solution_.lower_bound);
-  }
-
-  // Blocks that the search put at the top fall onto what lies below them.
-  std::vector<int64_t> drop(const std::vector<int64_t>& offsets) const {
-    std::vector<uint32_t> order(sections_.blocks.size());
-    std::iota(order.begin(), order.end(), 0u);
-    std::stable_sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) {
-      return offsets[sections_.buffer_of[a]] < offsets[sections_.buffer_of[b]];
-    });
-    std::vector<int64_t> skyline(static_cast<size_t>(sections_.count), 0), dropped(offsets.size(), 0);
-    for (uint32_t x : order) {
-      const auto lo = skyline.begin() + sections_.blocks[x].lo, hi = skyline.begin() + sections_.blocks[x].hi;
-      const int64_t at = *std::max_element(lo, hi);
-      dropped[sections_.buffer_of[x]] = at;
-      std::fill(lo, hi, at + sections_.blocks[x].bytes * sections_.unit);
-    }
-    return dropped;
   }
 
   // From the second round on, keys vary at random, from a fixed seed.
@@ -196,6 +166,9 @@ class Solver {
         case Urgency::kArea:
           keys[i] = {bytes * length, bytes};
           break;
+        case Urgency::kLength:
+          keys[i] = {length, bytes};
+          break;
       }
     }
     std::vector<uint32_t> order(n), rank(n);
@@ -215,7 +188,7 @@ class Solver {
   const MemoryProblem& problem_;
   const MemoryLimits& limits_;
   MemorySolution solution_;
-  Sections sections_;
+  std::deque<View> views_;  // forwards and backwards
   std::minstd_rand random_{1};
   uint32_t round_ = 0;
   bool is_stopped_ = false;

@@ -7,6 +7,7 @@
 #include "schedule/memory_greedy.h"
 #include "schedule/memory_memo.h"
 #include "schedule/memory_search.h"
+#include "schedule/memory_skyline.h"
 #include "schedule/memory_solver.h"
 #include "schedule/memory_validator.h"
 
@@ -60,6 +61,25 @@ TEST_CASE("a search without steps says nothing") {
 TEST_CASE("a search without blocks is done") {
   BlockSearch blocks({}, 0);
   CHECK(search(blocks, 0, BlockSearch::Pick::kFewestAnswers) == SearchEnd::kFound);
+}
+
+TEST_CASE("the skyline gives every block a place, and ends when told to") {
+  const std::vector<int64_t> loads = {6, 6, 6, 6};
+  const std::vector<uint32_t> rank = {0, 1, 2, 3, 4, 5};
+  const std::vector<int64_t> at = asc::plan_on_skyline(kTight, loads, rank, [] { return false; });
+  REQUIRE(at.size() == kTight.size());
+  for (size_t i = 0; i < at.size(); ++i)
+    for (size_t j = 0; j < i; ++j) {
+      const SearchedBlock &a = kTight[i], &b = kTight[j];
+      const bool is_apart = a.lo >= b.hi || b.lo >= a.hi;
+      CHECK((is_apart || at[i] >= at[j] + b.bytes || at[j] >= at[i] + a.bytes));
+    }
+  CHECK(asc::plan_on_skyline({}, {}, {}, [] { return false; }).empty());
+
+  const std::vector<SearchedBlock> many(400, {0, 1, 1});
+  std::vector<uint32_t> ranks(many.size());
+  for (uint32_t i = 0; i < ranks.size(); ++i) ranks[i] = i;
+  CHECK(asc::plan_on_skyline(many, {400}, ranks, [] { return true; }).empty());
 }
 
 TEST_CASE("random plans are valid, aligned and not below their bound") {

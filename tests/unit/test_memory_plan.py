@@ -98,6 +98,21 @@ def test_a_budget_in_steps_gives_the_same_plan_every_time() -> None:
     assert plan_buffers(buffers, steps=5_000) == plan_buffers(buffers, steps=5_000)
 
 
+def test_thousands_of_nested_buffers_that_greedy_plans_miss_are_placed_at_their_bound() -> None:
+    n = 1000
+    first = [(i, 2 * n - i, 64 * (1 + i * 7 % 13)) for i in range(n)]
+    second = [(n + i, 3 * n - i, 64 * (1 + i * 5 % 11)) for i in range(n)]
+    assert not plan_buffers(first + second, steps=0).is_optimal
+    assert plan_buffers(first + second, steps=1000).is_optimal
+
+
+def test_a_problem_whose_time_runs_backwards_is_solved_as_fast() -> None:
+    forwards = cut_rectangle(random.Random(7), 90, 40, 500)
+    backwards = [(-upper, -lower, size) for lower, upper, size in forwards]
+    for buffers in (forwards, backwards):
+        assert plan_buffers(buffers, steps=20_000).height == 500
+
+
 def test_offsets_are_aligned() -> None:
     buffers = random_buffers(random.Random(5), 40, 30, 1000)
     plan = plan_buffers(buffers, alignment=64, steps=2_000)
@@ -264,3 +279,16 @@ def test_files_that_are_no_text_or_not_there_are_one_line(tmp_path: Path) -> Non
 def test_tables_of_spreadsheets_are_read(tmp_path: Path) -> None:
     (tmp_path / "in.csv").write_bytes("\ufeffid,size,upper,lower\r\na, 4,3,0\r\n\r\nb,4,9,3\r\n".encode())
     assert read_buffers(tmp_path / "in.csv").buffers == [(0, 3, 4), (3, 9, 4)]
+
+
+def test_times_may_be_any_of_64_bits_and_blank_lines_are_no_buffers(tmp_path: Path) -> None:
+    text = f"\n \nid,lower,upper,size\n\na,{-(2**63)},{2**63 - 1},5\n   \nb,0,1,6\n\n"
+    assert read_buffers(write(tmp_path / "in.csv", text)).buffers == [(-(2**63), 2**63 - 1, 5), (0, 1, 6)]
+    assert plan_buffers([(-(2**63), 2**63 - 1, 5), (0, 1, 6)]).height == 11
+
+
+@pytest.mark.parametrize("option", ["--out", "--svg"])
+def test_an_output_that_cannot_be_written_is_one_line(tmp_path: Path, option: str) -> None:
+    result = invoke(write(tmp_path / "in.csv", EXAMPLE), option, tmp_path)
+    assert result.exit_code == 1
+    assert "[memplan] cannot write" in result.output

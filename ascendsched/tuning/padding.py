@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ascendsched.arrays import normalize, numpy_dtype
-from ascendsched.errors import GraphError, PlanError
+from ascendsched.errors import GraphError, OutOfMemoryError, PlanError
+from ascendsched.packed import STRING, is_kind
 from ascendsched.tuning.buckets import Buckets
 from ascendsched.tuning.learner import SizeLearner
 from ascendsched.tuning.partition import size_for
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from ascendsched.tensor_info import TensorInfo
 
 Array = np.ndarray[Any, Any]
+Value = Array | list[Array] | None  # tensors, sequences, optionals
 Arrays = dict[str, Array]
 HALF = ("float16", "bfloat16")
 MAX_REFUSED = 8  # sizes given up; then none is padded any more
@@ -40,14 +42,14 @@ class Padding:
 
     def __init__(self, buckets: Buckets, inputs: Sequence[TensorInfo], outputs: Sequence[TensorInfo]) -> None:
         self.buckets = buckets
-        self._types = {info.name: info.dtype for info in inputs}
-        self._fill = {name: _fill_value(name, info_type, buckets) for name, info_type in self._types.items()}
-        self._tolerances = {info.name: _tolerance(buckets, info.dtype) for info in outputs}
         _check_names(buckets.axis, "axis", inputs, "input")
         _check_names(buckets.slice, "slice", outputs, "output")
+        self._types = {info.name: info.dtype for info in inputs if info.name in buckets.axis}
+        self._fill = {name: _fill_value(name, info_type, buckets) for name, info_type in self._types.items()}
+        self._tolerances = {info.name: _tolerance(buckets, info.dtype) for info in outputs}
         self._learner = SizeLearner(buckets.max_count) if buckets.max_count else None
         self._lock = threading.Lock()
-        self._padded: dict[int, int] = {}  # runs by size, since its last check was called for
+        self._padded: dict[int, int] = {}  # runs by size, since it passed a check; until then each is one
         self._refused: dict[int, str] = {}  # why a size is given up
         self._counts = dict.fromkeys(("bucket_runs", "exact_runs", "checks", "given_positions", "padded_positions"), 0)
 
@@ -105,15 +107,23 @@ class Padding:
         return sum(a.nbytes // a.shape[self.buckets.axis[name]] * size for name, a in arrays.items())
 
     def _is_check(self, size: int) -> bool:
+        """Whether a run is to be checked: all until one of the size has passed, also those that begin before it has."""
         every = self.buckets.check_every
         if not every:
             return False
-        before = self._padded.get(size, 0)
-        self._padded[size] = before + 1
-        if len(self._padded) > 4096:  # sizes that were learned and left long ago
-            del self._padded[next(iter(self._padded))]
-        self._counts["checks"] += before % every == 0
-        return before % every == 0
+        before = self._padded.get(size)
+        if before is not None and before + 1 < every:
+            self._padded[size] = before + 1
+            return False
+        self._counts["checks"] += 1
+        return True
+
+    def _pass(self, size: int) -> None:
+        with self._lock:
+            if size not in self._refused:
+                self._padded[size] = 0
+            if len(self._padded) > 4096:  # sizes that were learned and left long ago
+                del self._padded[next(iter(self._padded))]
 
     def _padded_array(self, name: str, array: Array, size: int) -> Array:
         axis = self.buckets.axis[name]
@@ -121,7 +131,10 @@ class Padding:
         if length == size:
             return array
         shape = (*array.shape[:axis], size, *array.shape[axis + 1 :])
-        padded = np.empty(shape, numpy_dtype(self._types[name]))
+        try:
+            padded = np.empty(shape, numpy_dtype(self._types[name]))
+        except MemoryError as error:
+            raise OutOfMemoryError(f"[buckets] input '{name}': {error}; lower max_bytes or sizes") from None
         before = (slice(None),) * axis
         padded[before + (slice(length),)] = array  # noqa: RUF005  # an index may not hold a star in Python 3.10
         padded[before + (slice(length, None),)] = self._fill[name]  # noqa: RUF005
@@ -151,6 +164,7 @@ class Padding:
         for name, wanted in exact.items():
             if difference := _difference(wanted, padded[name], self._tolerances[name]):
                 return self.refuse(of.size, f"result '{name}' of length {of.length} {difference}")
+        self._pass(of.size)
         return None
 
     def refuse(self, size: int, reason: str) -> None:
@@ -186,9 +200,13 @@ class Padding:
 
 def _check_names(axes: Mapping[str, int], what: str, infos: Sequence[TensorInfo], kind: str) -> None:
     shapes = {info.name: info.shape for info in infos}
+    kinds = {info.name: info.dtype for info in infos}
     for name, axis in axes.items():
         if name not in shapes:
             raise PlanError(f"[buckets] {what} names '{name}'; the model's {kind}s are {', '.join(shapes) or 'none'}")
+        if is_kind(kinds[name]) and (kind == "input" or kinds[name] != STRING):
+            what_for = "padded" if kind == "input" else "cut"
+            raise PlanError(f"[buckets] {what}: {kind} '{name}' is a {kinds[name]}, which cannot be {what_for}")
         shape = shapes[name]
         if shape is not None and axis >= len(shape):
             raise PlanError(f"[buckets] {what}: axis {axis} of '{name}', which has shape {shape}; give one that it has")
@@ -217,11 +235,18 @@ def _tolerance(buckets: Buckets, dtype: str) -> float:
     return 1e-2 if dtype in HALF else 1e-4
 
 
-def _difference(exact: Array, padded: Array, tolerance: float) -> str | None:
+def _difference(exact: Value, padded: Value, tolerance: float) -> str | None:
     """How two results differ; None where they do not."""
+    if exact is None or padded is None:
+        return None if exact is padded else "is there in one of the runs only"
+    if isinstance(exact, list) or isinstance(padded, list):
+        if not (isinstance(exact, list) and isinstance(padded, list) and len(exact) == len(padded)):
+            return "has another number of elements with padding"
+        found = (_difference(a, b, tolerance) for a, b in zip(exact, padded, strict=True))
+        return next((difference for difference in found if difference), None)
     if exact.shape != padded.shape:
         return f"has shape {padded.shape} with padding, {exact.shape} without"
-    if exact.dtype.kind in "biu":
+    if exact.dtype.kind in "biuOSUT":
         count = int(np.count_nonzero(exact != padded))
         return f"differs in {count} elements" if count else None
     a, b = exact.astype(np.float64), padded.astype(np.float64)

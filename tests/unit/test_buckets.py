@@ -253,3 +253,51 @@ def test_saved_executables_keep_their_buckets(tmp_path: Any) -> None:
     again = asc.load(tmp_path / "m.asc")
     np.testing.assert_array_equal(again(rows(3)), -rows(3))
     assert again.stats()["bucket_runs"] == 1
+
+
+def test_a_size_is_checked_until_a_run_of_it_has_passed() -> None:
+    nodes = [
+        h.make_node("Gather", ["table", "i"], ["g"]),
+        h.make_node("ReduceSum", ["x"], ["s"], keepdims=0),
+        h.make_node("Add", ["g", "s"], ["y"]),
+    ]
+    inputs = [models.info("x", shape=["n"]), models.info("i", T.INT64, shape=[1])]
+    table = {"table": np.zeros(4, np.float32)}
+    model = models.model(nodes, inputs, [models.info("y", shape=[1])], table)
+    exe = compiled(model, sizes=[8], slice={}, pad={"x": 1})
+    x, bad, good = np.zeros(5, np.float32), np.array([9]), np.array([0])
+    for _ in range(3):  # the run without padding fails: nothing is known of the size
+        with pytest.raises(asc.GraphError, match="out of range"):
+            exe.run({"x": x, "i": bad})
+    with pytest.warns(RuntimeWarning, match="size 8 is switched off"):
+        assert exe.run({"x": x, "i": good})["y"] == 0
+    assert exe.stats()["checks"] == 4
+
+
+def test_strings_beside_what_is_padded_pass_and_are_compared() -> None:
+    nodes = [h.make_node("Neg", ["x"], ["y"]), h.make_node("Identity", ["s"], ["t"])]
+    inputs = [models.info("x", shape=["n", 3]), models.info("s", T.STRING, shape=["k"])]
+    model = models.model(nodes, inputs, [models.info("y"), models.info("t", T.STRING)])
+    exe = compiled(model, sizes=[8], check_every=2)
+    for _ in range(5):
+        y, t = exe(rows(5), np.array(["a", "b"], object))
+        np.testing.assert_array_equal(y, -rows(5))
+        assert list(t) == ["a", "b"]
+    with pytest.raises(asc.PlanError, match="'s' is a string, which cannot be padded"):
+        compiled(model, sizes=[8], axis={"s": 0})
+
+
+def test_sequences_are_compared_and_not_cut() -> None:
+    nodes = [h.make_node("SplitToSequence", ["x"], ["q"], axis=0), h.make_node("Neg", ["x"], ["y"])]
+    outputs = [h.make_tensor_sequence_value_info("q", T.FLOAT, None), models.info("y")]
+    model = models.model(nodes, [models.info("x", shape=["n", 3])], outputs)
+    exe = compiled(model, sizes=[8])
+    with pytest.warns(RuntimeWarning, match="another number of elements"):
+        assert len(exe(rows(5))[0]) == 5
+    with pytest.raises(asc.PlanError, match="'q' is a sequence"):
+        compiled(model, sizes=[8], slice={"q": 0})
+
+
+def test_padding_that_no_memory_holds_is_one_of_our_errors() -> None:
+    with pytest.raises(asc.OutOfMemoryError, match="lower max_bytes"):
+        compiled(rowwise(), sizes=[1 << 40], max_bytes=1 << 62)(rows(2))

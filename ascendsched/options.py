@@ -116,7 +116,7 @@ class Options:
             raise PlanError(f"[options] buckets: {type(self.buckets).__name__}; expected ascendsched.Buckets(...)")
         for name, kind in _KINDS.items():
             value = getattr(self, name)
-            if not isinstance(value, kind) or not 0 <= value < 1 << 63:
+            if not isinstance(value, kind) or isinstance(value, bool) is not (kind is bool) or not 0 <= value < 1 << 63:
                 expected = "a bool" if kind is bool else "0 or more bytes"
                 raise PlanError(f"[options] {name}: {value!r}; expected {expected}")
 

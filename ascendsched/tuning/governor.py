@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ascendsched.bounded import TABLE_BYTES, read_text
+from ascendsched.bounded import TABLE_BYTES, read_text, reason, shortened
 from ascendsched.errors import GraphError, PlanError
 from ascendsched.native import core as _core
 from ascendsched.options import MAX_WORKERS, default_threads
@@ -238,11 +238,20 @@ def replay(log: str | os.PathLike[str]) -> list[tuple[list[Event], list[Event]]]
     GraphError
         For a file that is no log.
     """
+    name = os.fspath(log)
     try:
         lines = read_text(log, TABLE_BYTES).splitlines()
-        return [_replay_one(json.loads(line)) for line in lines if line.strip()]
-    except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
-        raise GraphError(f"[governor] '{os.fspath(log)}' is no log of decisions: {error}") from None
+    except (OSError, ValueError) as error:
+        raise GraphError(f"[governor] cannot read '{name}': {reason(error)}; give the log of a Governor") from None
+    replayed = []
+    for number, line in enumerate(lines, 1):
+        try:
+            replayed += [_replay_one(json.loads(line))] if line.strip() else []
+        except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
+            what = f"{type(error).__name__}: {shortened(error)}"
+            at = f"[governor] '{name}' is no log of decisions from line {number} on"
+            raise GraphError(f"{at}: {what}; cut it there") from None
+    return replayed
 
 
 def _replay_one(entry: Mapping[str, Any]) -> tuple[list[Event], list[Event]]:

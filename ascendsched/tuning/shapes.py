@@ -7,7 +7,7 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ascendsched.bounded import TABLE_BYTES, read_text
+from ascendsched.bounded import TABLE_BYTES, read_text, reason
 from ascendsched.errors import GraphError
 from ascendsched.tuning.requests import read_requests
 
@@ -59,10 +59,19 @@ def _shape_lines(path: str | os.PathLike[str]) -> list[tuple[int, Any]] | None:
         first = next((line for line in lines if line.strip()), "").strip()
         if not first.startswith("{") or "input_length" in first:
             return None
-        return [(number, json.loads(line)) for number, line in enumerate(lines, 1) if line.strip()]
-    except (OSError, ValueError, RecursionError) as error:
-        why = error.strerror if isinstance(error, OSError) else error
-        raise GraphError(f"[shapes] cannot read '{os.fspath(path)}': {why}; give JSON lines or a trace") from None
+    except (OSError, ValueError) as error:
+        raise GraphError(
+            f"[shapes] cannot read '{os.fspath(path)}': {reason(error)}; give JSON lines or a trace"
+        ) from None
+    return [(number, _object(path, number, line)) for number, line in enumerate(lines, 1) if line.strip()]
+
+
+def _object(path: str | os.PathLike[str], number: int, line: str) -> Any:
+    try:
+        return json.loads(line)
+    except (ValueError, RecursionError) as error:
+        why = f"{error.msg} at column {error.colno}" if isinstance(error, json.JSONDecodeError) else error
+        raise GraphError(f"[shapes] '{os.fspath(path)}', line {number}: {why}; give a JSON object a line") from None
 
 
 def _complete(where: str, given: Any, inputs: Sequence[TensorInfo]) -> Shapes:

@@ -103,6 +103,17 @@ def test_files_that_are_no_log_are_refused(tmp_path: Path, text: str) -> None:
         replay(tmp_path)
 
 
+def test_a_log_that_was_cut_or_edited_is_refused_with_the_line(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    governor = Governor(asc.compile(models.mlp(width=8, layers=1), threads=1), 64 << 20, log=log)
+    run_and_step(governor, list(range(1, 301)))
+    first, second, last = log.read_text(encoding="utf-8").splitlines()
+    for broken in (last[:-20], last.replace('"max_bytes": ', '"max_bytes": Infinity, "was": ', 1)):
+        log.write_text("\n".join([first, second, broken]), encoding="utf-8")
+        with pytest.raises(asc.GraphError, match="no log of decisions from line 3"):
+            replay(log)
+
+
 # --- workers -----------------------------------------------------------------------------------------------------
 
 MISSING = WorkerWindow(pipelined=100, hits=800, misses=200, first_ns=9e5, cpu_share=0.5)

@@ -151,6 +151,13 @@ def test_lines_that_are_no_shapes_are_refused(tmp_path: Path, text: str) -> None
         read_shapes(path, [declared("x", "n")])
 
 
+def test_a_line_that_is_cut_short_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "shapes"
+    path.write_text('{"x": [1]}\n{"x": [2', encoding="utf-8")
+    with pytest.raises(GraphError, match="line 2: Expecting"):
+        read_shapes(path, [declared("x", "n")])
+
+
 def test_inputs_of_fixed_shape_may_be_left_out() -> None:
     assert check_shapes([{"x": [3]}], [declared("x", "n"), declared("w", 2, 2)]) == [{"x": (3,), "w": (2, 2)}]
     with pytest.raises(GraphError, match="no shape for 'x'"):

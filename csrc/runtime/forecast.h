@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/array_view.h"
+#include "runtime/interleaved.h"
 #include "runtime/predictors.h"
 
 namespace asc {
@@ -40,26 +41,32 @@ class Forecast {
   static uint64_t symbol_of(ArrayView<const int64_t> numbers);
 
  private:
+  // What a member foresees: a signature, the step to it (the last one's makes it the stride rule), or its numbers.
+  enum class Of : uint8_t { kSignatures, kSteps, kNumbers };
   struct Member {
     const char* name;
-    bool is_of_steps;  // foresees the step to the next signature: the last one's makes it the stride rule
-    std::unique_ptr<Predictor> predictor;
+    Of of;
+    std::unique_ptr<Predictor> predictor;  // null: of numbers
     double rate = 0.5;
     uint64_t said = 0;  // signature
   };
-  struct Landing {  // where a step leads from the last signature
+  struct Landing {  // where a step leads from the last signature; step 0: what takes its turn
     uint64_t step, symbol;
     Signature signature;
   };
 
   void judge(uint64_t symbol);
   uint64_t note_step(ArrayView<const int64_t> signature);
+  uint64_t foresee(Member& member, uint64_t symbol, uint64_t step);
   uint64_t land(uint64_t step);
+  uint64_t take_turn();
+  Landing& next_landing();
   uint64_t vote() const;
   const Signature* signature_of(uint64_t symbol);
 
   std::vector<Member> members_;
   const PeriodicPredictor* periodic_ = nullptr;  // of them, that of whole signatures
+  InterleavedStrides interleaved_;
   Signature last_;
   RecentTable<Signature> signatures_, steps_;
   std::vector<Landing> landings_;  // from the last signature, `landing_count_` of them

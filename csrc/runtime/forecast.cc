@@ -10,14 +10,15 @@ namespace {
 constexpr double kMemory = 0.98;     // what a success or failure counts for one observation later
 constexpr double kRecent = 0.9;      // the same, for the confidence in the whole
 constexpr double kLeastRate = 1e-3;  // one that fails for long may come back
-constexpr double kSurest = 0.04;     // failures that are expected of one that never failed
+constexpr double kSureRate = 0.95, kSureWeight = 200;
 constexpr size_t kRemembered = 1024;
 
-// Weights are success rates to the fourth power, so that many poor predictors do not outvote a good one, over the rate
-// of failures: in a sequence of few signatures, five of them may be right in 6 of 7 cases, and one is right always.
+// Weights are success rates to the fourth power: many poor predictors do not outvote a good one. One that is hardly
+// ever wrong decides alone: in a sequence of few signatures, five others may be right in 6 of 7 cases and wrong
+// together.
 double weight_of(double rate) {
   const double square = rate * rate;
-  return square * square / (1 + kSurest - rate);
+  return square * square + kSureWeight * std::max(0.0, rate - kSureRate);
 }
 
 }  // namespace

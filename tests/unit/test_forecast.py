@@ -62,7 +62,7 @@ def test_a_period_in_which_signatures_come_several_times_is_foreseen_to_the_last
     for _ in range(5):
         once = [(chance.randrange(max(2, period // 3)), 8) for _ in range(period)]
         forecast = core.Forecast()
-        for signature in once * 12:
+        for signature in once * (300 // period + 12):
             forecast.observe(signature)
         before = forecast.right
         for signature in once * 5:

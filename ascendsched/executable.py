@@ -196,7 +196,9 @@ class Executable(OneProcess):
         Raises
         ------
         GraphError
-            Where the file cannot be written, or the model's own file has changed since it was compiled.
+            Where the model's own file has changed since it was compiled.
+        WriteError
+            Where the file cannot be written.
         """
         from ascendsched import store
 

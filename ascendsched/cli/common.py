@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from ascendsched.errors import PlanError
-
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -40,7 +38,9 @@ def check_folders(command: str, *paths: str | None) -> None:
     """Refuses files whose folder does not exist before any time is spent on what goes into them."""
     for path in paths:
         if path and not Path(path).absolute().parent.is_dir():
-            raise PlanError(f"[{command}] no folder for '{path}'; create it first")
+            from ascendsched.whole_files import no_folder_error  # --help must not load NumPy
+
+            raise no_folder_error(command, path)
 
 
 def print_json(schema: str, values: Mapping[str, Any]) -> None:

@@ -9,6 +9,7 @@ import click
 from ascendsched.cli.common import (
     DEVICE_HELP,
     THREADS_HELP,
+    check_folders,
     json_option,
     print_json,
     progress,
@@ -71,6 +72,7 @@ def command(
     import ascendsched as asc  # --help must not load the core
     from ascendsched.profile.experiment import run_rounds
 
+    check_folders("profile", html, trace)
     given, wanted = parse_pairs(files, "--input"), parse_pairs(shapes, "--shape")
     with progress(quiet=as_json) as show:
         show(f"compiling {model}")

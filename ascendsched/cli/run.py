@@ -12,7 +12,15 @@ from numpy.typing import NDArray
 from rich.table import Table
 
 from ascendsched.bench.result import format_ms
-from ascendsched.cli.common import describe_shape, json_option, model_options, print_json, progress, stdout_console
+from ascendsched.cli.common import (
+    check_folders,
+    describe_shape,
+    json_option,
+    model_options,
+    print_json,
+    progress,
+    stdout_console,
+)
 from ascendsched.cli.inputs import make_inputs, parse_pairs
 from ascendsched.profile import Profile
 
@@ -46,6 +54,7 @@ def command(
     """
     import ascendsched as asc  # --help must not load the core
 
+    check_folders("run", trace)
     given, wanted = parse_pairs(files, "--input"), parse_pairs(shapes, "--shape")
     with progress(quiet=as_json) as show:
         show(f"compiling {model}")

@@ -154,14 +154,18 @@ void Executable::note_repeat(const Run& run, const std::vector<TensorView>& inpu
     if (is_read) return;  // its contents belong to the signature
   std::vector<TensorView> outputs;
   for (const Run::Result& r : run.results()) outputs.push_back(r.view);
-  repeat_.note(schedule, options_.mode != Mode::kHost, !device_->info().computes, *plan_, inputs, outputs);
+  repeats_.note(schedule, counters_.runs, options_.mode != Mode::kHost, !device_->info().computes, *plan_, inputs,
+                outputs);
 }
 
-bool Executable::update_signature(Repeat::Signature& signature) {
+std::vector<std::pair<size_t, Repeat::Signature>> Executable::changed_signatures(const Repeats::Ids& known) {
   const std::unique_lock<std::mutex> guard = lock();
-  if (signature.id == repeat_.signature().id) return false;
-  signature = repeat_.signature();
-  return true;
+  return repeats_.changes(known);
+}
+
+bool Executable::has_own_operators() const {
+  return std::any_of(nodes_.begin(), nodes_.end(),
+                     [](const NodeInfo& node) { return node.op == "Extension" || node.op == "HostCall"; });
 }
 
 bool Executable::repeat(uint64_t id, void* const* inputs, void* const* outputs, bool may_block) {
@@ -170,12 +174,13 @@ bool Executable::repeat(uint64_t id, void* const* inputs, void* const* outputs, 
       may_block ? lock() : std::unique_lock<std::mutex>(mutex_, std::try_to_lock);
   if (!guard.owns_lock()) return false;
   Stream& stream = streams_->first();
-  if (repeat_.signature().id != id || recorder_ || !stream.begin_inline()) return false;
-  if (foresight_) foresight_->begin_run(repeat_.signature().inputs, now_ticks());
+  Repeat& again = repeats_.at(id);
+  if (again.signature().id != id || recorder_ || !stream.begin_inline()) return false;
+  if (foresight_) foresight_->begin_run(again.signature().inputs, now_ticks());
   repeat_event_.reset();
   try {
-    const std::shared_ptr<Arena::Slab>& slab = arena_->reserve(repeat_.arena_bytes());
-    repeat_.run(inputs, outputs, slab ? slab->base() : nullptr, *streams_, repeat_event_, counters_, sequence_);
+    const std::shared_ptr<Arena::Slab>& slab = arena_->reserve(again.arena_bytes());
+    again.run(inputs, outputs, slab ? slab->base() : nullptr, *streams_, repeat_event_, counters_, sequence_);
     stream.record(&repeat_event_);
   } catch (...) {
     stream.end_inline();
@@ -311,7 +316,7 @@ void Executable::resize_caches(size_t tiling_bytes, size_t schedule_bytes) {
   const std::unique_lock<std::mutex> guard = lock();
   tilings_.resize(tiling_bytes);
   root_->resize_schedule_cache(schedule_bytes);
-  repeat_.forget();
+  repeats_.forget();
   if (foresight_) foresight_->try_again();
 }
 
@@ -327,7 +332,7 @@ void Executable::drop_cache_entries(size_t n) {
   tilings_.cache().drop(n);
   root_->drop_schedule(n);
   root_->forget();
-  repeat_.forget();
+  repeats_.forget();
 }
 
 std::string Executable::find_race() {

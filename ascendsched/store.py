@@ -210,6 +210,11 @@ def load(
     warm
         Whether to warm up for the shapes that ran last; else their first run resolves them.
 
+    Returns
+    -------
+    Executable
+        One that computes what the saved one did.
+
     Raises
     ------
     GraphError

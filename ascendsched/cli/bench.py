@@ -22,7 +22,11 @@ SHAPES_HELP = "Shapes of one case, inputs separated by ';', or a file with one c
 @click.argument("model")
 @click.option("--shapes", multiple=True, metavar="x=1,3,224,224;…", help=SHAPES_HELP)
 @click.option(
-    "--input", "files", multiple=True, metavar="NAME=FILE.npy", help="Read an input of all cases from a file."
+    "--input",
+    "files",
+    multiple=True,
+    metavar="NAME=FILE.npy",
+    help="Read an input of all cases from a file; may be repeated.",
 )
 @click.option(
     "--mode",

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "backends/cpu/device.h"
+#include "runtime/input_check.h"
 #include "sync/fork.h"
 #include "sync/spin.h"
 
@@ -88,40 +89,6 @@ void Executable::check_process() const {
     throw DeviceError("[run] this executable was created before fork(); compile the model again in the child process");
 }
 
-void Executable::check_inputs(const std::vector<TensorView>& inputs) const {
-  auto complain = [&](size_t i, const std::string& what) {
-    throw GraphError("[run] input '" + plan_->values[plan_->inputs[i]].name + "': " + what);
-  };
-  std::vector<std::pair<const std::string*, int64_t>> symbols;
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    const TensorType& type = plan_->values[plan_->inputs[i]].type;
-    const Shape& shape = inputs[i].shape;
-    if (inputs[i].dtype != type.dtype)
-      complain(i, std::string("expected ") + name_of(type.dtype) + ", got " + name_of(inputs[i].dtype) +
-                      "; convert it with astype");
-    if (!type.has_rank) continue;
-    if (static_cast<size_t>(shape.rank()) != type.dims.size())
-      complain(i, "expected " + std::to_string(type.dims.size()) + " dimensions " + type.text() + ", got shape " +
-                      shape.text());
-    for (int d = 0; d < shape.rank(); ++d) {
-      const Dim& dim = type.dims[d];
-      if (dim.is_static() && dim.value != shape[d])
-        complain(i, "dim " + std::to_string(d) + " is " + std::to_string(dim.value) + " in the model, got shape " +
-                        shape.text());
-      if (dim.symbol.empty()) continue;
-      bool known = false;
-      for (const auto& [name, value] : symbols) {
-        if (*name != dim.symbol) continue;
-        known = true;
-        if (value != shape[d])
-          complain(i, "dim " + std::to_string(d) + " ('" + dim.symbol + "') is " + std::to_string(shape[d]) +
-                          ", another input has " + std::to_string(value));
-      }
-      if (!known) symbols.emplace_back(&dim.symbol, shape[d]);
-    }
-  }
-}
-
 std::unique_lock<std::mutex> Executable::lock() {
   std::unique_lock<std::mutex> guard = lock_unless_executing();
   if (guard.owns_lock()) return guard;
@@ -137,7 +104,7 @@ std::unique_lock<std::mutex> Executable::lock_unless_executing() {
 std::shared_ptr<Run> Executable::start(const std::vector<TensorView>& inputs, const std::vector<TensorView>& bound,
                                        bool is_async) {
   check_process();
-  check_inputs(inputs);
+  check_inputs(*plan_, inputs);
   auto run = std::make_shared<Run>(shared_from_this(), bound);
   const uint64_t arrived = foresight_ ? now_ticks() : 0;
   const std::unique_lock<std::mutex> guard = lock();
@@ -194,7 +161,7 @@ bool Executable::repeat(uint64_t id, void* const* inputs, void* const* outputs, 
 
 void Executable::warm_up(const std::vector<TensorView>& inputs) {
   check_process();
-  check_inputs(inputs);
+  check_inputs(*plan_, inputs);
   auto run = std::make_shared<Run>(shared_from_this(), std::vector<TensorView>{});
   {
     const std::unique_lock<std::mutex> guard = lock();
@@ -236,7 +203,7 @@ std::optional<bool> Executable::resolve_shapes(const std::vector<Shape>& shapes,
     inputs.push_back({plan_->values[plan_->inputs[i]].type.dtype, shapes[i], nullptr});
     arguments.push_back({inputs.back(), nullptr});
   }
-  check_inputs(inputs);
+  check_inputs(*plan_, inputs);
   const std::unique_lock<std::mutex> guard = lock();
   RunContext context;
   context.counters = &counters_;

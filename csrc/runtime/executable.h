@@ -110,7 +110,6 @@ class Executable : public std::enable_shared_from_this<Executable> {
  private:
   friend class Run;
   Executable(std::shared_ptr<const Plan> plan, const ExecutableOptions& options);
-  void check_inputs(const std::vector<TensorView>& inputs) const;
   void launch(Run& run, const std::vector<TensorView>& inputs, const Sighting& sighting, bool is_async, bool is_warmup);
   Stats counters();
   // The lock of what is below. Throws PlanError in a thread that holds it: an operator may not run its own model.

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from ascendsched.bounded import reason
-from ascendsched.errors import PlanError
 from ascendsched.memory_plan import Buffer, MemoryPlan
+from ascendsched.whole_files import write_whole
 
 WIDTH, HEIGHT = 1200, 600
 MARGIN = 40
@@ -18,8 +17,8 @@ def write_svg(path: str | Path, names: Sequence[str], buffers: Sequence[Buffer],
 
     Raises
     ------
-    PlanError
-        Where the file cannot be written.
+    WriteError
+        Where the file cannot be written; what was there stays.
     """
     first = min((lower for lower, _, _ in buffers), default=0)
     span = max((upper for _, upper, _ in buffers), default=1) - first
@@ -42,10 +41,7 @@ def write_svg(path: str | Path, names: Sequence[str], buffers: Sequence[Buffer],
             f"<title>{_escape(names[i])}: [{lower}, {upper}), {size:,} bytes at {offset:,}</title></rect>"
         )
     lines += [f'<text x="{MARGIN}" y="{HEIGHT + 2 * MARGIN - 14}">time</text>', "</svg>"]
-    try:
-        Path(path).write_text("\n".join(lines) + "\n", encoding="utf-8")
-    except OSError as error:
-        raise PlanError(f"[memplan] cannot write '{path}': {reason(error)}; choose another path") from None
+    write_whole(path, "\n".join(lines) + "\n", "memplan")
 
 
 def _escape(text: str) -> str:

@@ -20,8 +20,8 @@ _INT32 = 6
 
 def uniform(r: Replacement, node: NodeDef, like: str) -> str:
     """Make numbers in [0, 1) of the shape of a value, with the seed of a node."""
-    seed = {"seed": float(node.attributes["seed"])} if "seed" in node.attributes else {}
-    return r.make("RandomUniformLike", like, **seed)
+    attributes: dict[str, Any] = {"seed": float(node.attributes["seed"])} if "seed" in node.attributes else {}
+    return r.make("RandomUniformLike", like, **attributes)
 
 
 def random(node: NodeDef, ctx: AdapterContext) -> list[NodeDef]:

@@ -191,6 +191,13 @@ def test_pooling_between_convolutions(op: str, attributes: dict[str, object]) ->
     check(net.model(*results), 3)
 
 
+@pytest.mark.parametrize("channels", [8, 40, 300])
+def test_global_averages_of_all_extents(channels: int) -> None:
+    net = Net(3)
+    y = net.add("GlobalAveragePool", net.conv("x", 3, channels, kernel=(1, 1)))
+    check(net.model(net.conv(y, channels, 4, kernel=(1, 1))), 3, ((1, 1), (1, 97), (31, 64), (3, 257), (14, 14)))
+
+
 def test_pooling_without_convolutions_takes_windows_larger_than_the_input() -> None:
     net = Net(3)
     pools = [

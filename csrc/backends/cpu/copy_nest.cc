@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "backends/cpu/interleave_3.h"
 #include "backends/cpu/transpose_16x16.h"
 #include "backends/cpu/transpose_4x4.h"
 
@@ -135,6 +136,10 @@ Status launch_transpose(const Task& task, void* const* slots, Worker&) {
   const bool is_small = rows.count <= kSide && columns.count <= kSide;
   walk(t.loops, t.rank - 2, task.input<char>(slots, 0) + t.in_offset, task.output<char>(slots, 0),
        [&](const char* in, char* out) {
+         if constexpr (N == 4) {
+           if (columns.count == 3 && rows.out_stride == 12) return interleave_3(in, columns.in_stride, out, rows.count);
+           if (rows.count == 3 && columns.in_stride == 12) return split_3(in, out, rows.out_stride, columns.count);
+         }
          if (is_small) return transpose_tile<N>(in, out, rows.count, columns.count, columns.in_stride, rows.out_stride);
          for (int64_t y = 0; y < columns.count; y += kSide)
            for (int64_t x = 0; x < rows.count; x += kSide)

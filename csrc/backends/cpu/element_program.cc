@@ -13,6 +13,7 @@ namespace {
 
 constexpr int kMaxGathered = 8;
 constexpr size_t kFillUnit = 4;
+constexpr size_t kLongTile = 1024;  // of a single step with one operand that is gathered
 
 // `rows` rows of n elements of T, one behind the other, from places `stride` bytes apart. A fill may write kFillUnit
 // elements more.
@@ -69,11 +70,12 @@ void ElementProgram::finish(const Shape& result, int threads) {
   assign_temporaries();
 }
 
-// Short rows are worth less than a call for each of them and each step: then a tile is several rows.
+// Short rows are worth less than a call for each of them and each step: then a tile is several rows. Longer ones too,
+// where that costs nothing.
 void ElementProgram::choose_gathers() {
   constexpr size_t kShortRow = 48;
   const size_t count = operands_.size();
-  if (row_size_ > kShortRow || row_count_ == 1) return;
+  if (row_size_ > kLongTile / 4 || row_count_ == 1) return;
   std::vector<Gather> gathers;
   int gathered = 0;
   for (size_t i = 0; i < count; ++i) {
@@ -87,7 +89,12 @@ void ElementProgram::choose_gathers() {
     gathers.push_back(is_dense || is_single ? Gather::kNone : is_repeated_[i] ? Gather::kFill : Gather::kCopy);
     gathered += gathers.back() != Gather::kNone;
   }
-  if (gathered > kMaxGathered) return;
+  // One row for all, such as a number for each channel, stays gathered from tile to tile.
+  const auto only = static_cast<size_t>(std::find(gathers.begin(), gathers.end(), Gather::kCopy) - gathers.begin());
+  const bool stays = steps_.size() == 1 && gathered == 1 && only < count && last_stride(only) == 0 &&
+                     static_cast<size_t>(outer_dims_[outer_rank_ - 1]) * row_size_ >= kLongTile;
+  if (gathered > kMaxGathered || (row_size_ > kShortRow && !stays)) return;
+  if (stays) tile_size_ = kLongTile;
   gathers_ = std::move(gathers);
   for (size_t i = 0; i < count; ++i)
     if (gathers_[i] == Gather::kFill) is_repeated_[i] = 0;
@@ -242,7 +249,7 @@ void ElementProgram::run_part(const char* const* rows, char* y, Part rows_part, 
 }
 
 void ElementProgram::gather(size_t operand, const char* from, int64_t rows, int64_t first, void* tile) const {
-  const int64_t stride = strides_[operand * kMaxRank + static_cast<size_t>(outer_rank_ - 1)];
+  const int64_t stride = last_stride(operand);
   const bool fills = gathers_[operand] == Gather::kFill;
   const size_t at = static_cast<size_t>(first) * row_size_;
   if (sizes_[operand] == 1)
@@ -251,12 +258,14 @@ void ElementProgram::gather(size_t operand, const char* from, int64_t rows, int6
     gather_rows(fills, from, stride, rows, row_size_, static_cast<float*>(tile) + at);
 }
 
-// Each tile is as many rows as it holds.
+// Each tile is as many rows as it holds. What is the same for all rows of a tile stays for the next one.
 void ElementProgram::run_short_rows(const char* const* rows, char* y, Part rows_part) const {
   const size_t count = operands_.size();
-  const auto tile = static_cast<int64_t>(kTile / row_size_);
+  const auto tile = static_cast<int64_t>(tile_size_ / row_size_);
   alignas(kAlignment) float temporaries[kMaxTemporaries][kTile];
-  alignas(kAlignment) float gathered[kMaxGathered][kTile + kFillUnit];
+  alignas(kAlignment) float gathered[kMaxGathered * (kTile + kFillUnit)];
+  static_assert(kLongTile + kFillUnit <= std::size(gathered));
+  const char* held[kMaxOperands] = {};
   const char* row[kMaxOperands];
   const void* registers[kMaxOperands + kMaxTemporaries];
   int64_t position[kMaxRank] = {};
@@ -267,12 +276,17 @@ void ElementProgram::run_short_rows(const char* const* rows, char* y, Part rows_
   for (int64_t r = rows_part.begin; r < rows_part.end; r += tile) {
     const int64_t tile_rows = std::min(tile, rows_part.end - r);
     for (size_t i = 0, next = 0; i < count; ++i)
-      registers[i] = gathers_[i] == Gather::kNone ? static_cast<const void*>(row[i]) : gathered[next++];
+      registers[i] =
+          gathers_[i] == Gather::kNone ? static_cast<const void*>(row[i]) : gathered + next++ * (kTile + kFillUnit);
     // Rows along the last outer dimension lie at even distances.
     for (int64_t k = 0, run = 0; k < tile_rows; k += run) {
       run = std::min(tile_rows - k, outer_dims_[outer_rank_ - 1] - position[outer_rank_ - 1]);
       for (size_t i = 0; i < count; ++i)
-        if (gathers_[i] != Gather::kNone) gather(i, row[i], run, k, const_cast<void*>(registers[i]));
+        if (gathers_[i] != Gather::kNone) {
+          const bool stays = run == tile_rows && last_stride(i) == 0;
+          if (!stays || held[i] != row[i]) gather(i, row[i], run, k, const_cast<void*>(registers[i]));
+          held[i] = stays ? row[i] : nullptr;
+        }
       advance(run, position, row);
     }
     const size_t n = static_cast<size_t>(tile_rows) * row_size_;

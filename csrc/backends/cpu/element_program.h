@@ -75,6 +75,10 @@ class ElementProgram {
   // How rows of an operand become a tile of several: they lie so already, are copied, or one element fills each.
   enum class Gather : char { kNone, kCopy, kFill };
 
+  // Bytes from row to row of an operand, along the last outer dimension.
+  int64_t last_stride(size_t operand) const {
+    return strides_[operand * kMaxRank + static_cast<size_t>(outer_rank_ - 1)];
+  }
   void choose_gathers();
   void choose_forms();
   void assign_temporaries();
@@ -95,6 +99,7 @@ class ElementProgram {
   std::vector<uint8_t> sizes_;      // of their elements, in bytes
   std::vector<Step> steps_;
   size_t row_size_ = 0, row_count_ = 0;
+  size_t tile_size_ = kTile;            // of several rows
   size_t result_size_ = sizeof(float);  // of an element
   int outer_rank_ = 0, temporary_count_ = 0, threads_ = 1;
   int64_t outer_dims_[kMaxRank] = {};

@@ -64,10 +64,14 @@ void drop_single_axes(PlainWindow& w) {
 PlainWindow make_row_window(const TilingContext& ctx, const Shape& x) {
   if (ctx.attributes().get_string("mode", "") != "global")
     return make_window_over(ctx, x, ctx.attributes().get_ints("kernel_shape").data(), true);
+  constexpr int64_t kLineElements = 2048;  // of the first-level cache
+  int64_t line = x[x.rank() - 1];
+  while (line > 1 && line * x[1] > kLineElements) line = line % 2 == 0 ? line / 2 : 1;
   PlainWindow w;
   w.spatial = kWindowAxes;
+  const int64_t extents[kWindowAxes] = {x.span_of(2, x.rank()) / std::max<int64_t>(line, 1), 1, line};
   for (int i = 0; i < kWindowAxes; ++i) {
-    w.input[i] = w.kernel[i] = i == 0 ? x.span_of(2, x.rank()) : 1;
+    w.input[i] = w.kernel[i] = extents[i];
     w.output[i] = w.stride[i] = w.dilation[i] = 1;
     w.pad_begin[i] = w.pad_end[i] = 0;
   }

@@ -40,7 +40,8 @@ PlainWindow make_window_over(const TilingContext& ctx, const Shape& x, const int
 // Drops axes at the end of which windows see one position: the tensors lie the same without them, and lines are long.
 void drop_single_axes(PlainWindow& w);
 
-// The windows of pooling nodes on channels-last tensors (ops/channels_last.h): with mode "global", one over everything.
+// The windows of pooling nodes on channels-last tensors (ops/channels_last.h): with mode "global", one over everything,
+// which lies as lines that the first-level cache holds, of one position where no such lines fill it.
 PlainWindow make_row_window(const TilingContext& ctx, const Shape& x);
 
 // The windows of ConvTranspose over `x`, [batch, channels, spatial...], seen from its output: `input` is the output of

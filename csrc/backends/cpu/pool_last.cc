@@ -49,8 +49,25 @@ class RowFold {
   int64_t count_ = 0;
 };
 
-void fold_width(const PoolLast& t, const float* padded, float* y) {
+// A window over whole lines: halves meet until one position is left, so that calls are few and long where channels are
+// few.
+void fold_halves(const PoolLast& t, float* line, float* y) {
+  int64_t left = t.window.kernel[2];
+  for (; left > 2; left -= left / 2) {
+    float* upper = line + (left - left / 2) * t.channels;
+    t.fold()(line, upper, line, static_cast<size_t>(left / 2 * t.channels));
+  }
+  const auto n = static_cast<size_t>(t.channels);
+  if (left == 2)
+    t.fold()(line, line + n, y, n);
+  else
+    std::copy_n(line, n, y);
+}
+
+void fold_width(const PoolLast& t, float* padded, float* y) {
   const PlainWindow& w = t.window;
+  if (w.output[2] == 1 && w.dilation[2] == 1 && w.pad_begin[2] == 0 && w.kernel[2] <= w.input[2])
+    return fold_halves(t, padded, y);
   const int64_t outputs = w.stride[2] == 1 ? 1 : w.output[2];  // one after the other, or all at once
   const auto n = static_cast<size_t>(t.channels * (w.output[2] / outputs));
   for (int64_t x = 0; x < outputs; ++x) {
@@ -80,7 +97,9 @@ Status launch_pool(const Task& task, void* const* slots, Worker&) {
   const int64_t lines = w.output[0] * w.output[1], row = w.input[2] * t.channels;
   parallel_for(t.threads, t.threads, [&](int64_t part) {
     auto* padded = reinterpret_cast<float*>(workspace + static_cast<size_t>(part) * t.line_bytes);
-    std::fill_n(padded, t.line * t.channels, t.identity());
+    const int64_t behind = t.line - w.pad_begin[2] - w.input[2];
+    std::fill_n(padded, w.pad_begin[2] * t.channels, t.identity());
+    std::fill_n(padded + (t.line - behind) * t.channels, behind * t.channels, t.identity());
     const Part own = part_of(t.batch * lines, 1, t.threads, part);
     for (int64_t i = own.begin; i < own.end; ++i) {
       const float* image = x + i / lines * w.input_size() * t.channels;

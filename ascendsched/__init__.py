@@ -18,6 +18,7 @@ from ascendsched.errors import (
     RunCancelledError,
     UnsupportedError,
     WaitTimeoutError,
+    WriteError,
 )
 from ascendsched.options import Options
 from ascendsched.tuning.buckets import Buckets
@@ -76,6 +77,7 @@ __all__ = [
     "TensorInfo",
     "UnsupportedError",
     "WaitTimeoutError",
+    "WriteError",
     "__version__",
     "compile",
     "devices",

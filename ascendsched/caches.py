@@ -82,7 +82,7 @@ class Ring:
 
 
 def hash_key(key: Sequence[int | bytes]) -> int:
-    """The 64-bit hash under which caches look a key up; they compare keys in full afterwards."""
+    """The 64-bit hash under which caches look a key of ints and bytes up; they compare keys in full afterwards."""
     return _core.hash_key(key)
 
 

@@ -54,4 +54,4 @@ class WaitTimeoutError(AscendSchedError, TimeoutError):
 
 
 class WriteError(AscendSchedError, OSError):
-    """A report or a trace could not be written."""
+    """A file could not be written."""

@@ -134,7 +134,7 @@ class Executable(OneProcess):
         return results[0] if len(results) == 1 else tuple(results)
 
     def run(self, feeds: Mapping[str, Any]) -> dict[str, Array]:
-        """Runs the model on inputs by name; results by name, in fresh arrays."""
+        """Runs the model on inputs by name; results by name, in fresh arrays. It raises what a call raises."""
         results = self._core.run(feeds if type(feeds) is dict else _by_name("run", feeds))
         return named_results(results, self._types_by_name) if self._is_converted else results
 
@@ -142,7 +142,8 @@ class Executable(OneProcess):
         """Launches a run and returns; `Run.wait` has the results. Do not change the inputs before it completes.
 
         Launching itself happens on the calling thread, and blocks where the device's queue is full or where a shape
-        depends on data that the device must compute first.
+        depends on data that the device must compute first. Inputs that do not fit are a `GraphError` at once; errors of
+        the run are raised by `Run.wait`.
         """
         return Run(self._core.run_async(_by_name("run_async", feeds)), self._types)
 
@@ -156,6 +157,11 @@ class Executable(OneProcess):
         outputs
             Writeable C-contiguous arrays by name, overwritten by every run of this binding; they share memory with no
             input and with no other output. Results that are not bound come back as fresh arrays.
+
+        Raises
+        ------
+        GraphError
+            For inputs that do not fit, and outputs that cannot be written in place.
         """
         for info in self._outputs if outputs else ():
             if is_kind(info.dtype) and info.name in outputs:  # type: ignore[operator]  # not None here
@@ -196,7 +202,9 @@ class Executable(OneProcess):
         Raises
         ------
         GraphError
-            Where the file cannot be written, or the model's own file has changed since it was compiled.
+            Where the model's own file has changed since it was compiled.
+        WriteError
+            Where the file cannot be written.
         """
         from ascendsched import store
 
@@ -217,11 +225,11 @@ class Executable(OneProcess):
         return read_tasks(self._opened())
 
     def stats(self) -> dict[str, int]:
-        """Counters since compilation: runs, launches, cache hits and misses, bytes."""
+        """Counters since compilation: runs, launches, cache hits and misses; times in ``_ns``, sizes in ``_bytes``."""
         return {name: int(value) for name, value in self._core.stats()}
 
     def resize_caches(self, tiling_bytes: int, schedule_bytes: int) -> None:
-        """Changes the bounds of the tiling cache and of each segment's schedule cache, between runs."""
+        """Changes the bounds, in bytes, of the tiling cache and of each segment's schedule cache, between runs."""
         for value in (tiling_bytes, schedule_bytes):
             if not isinstance(value, int) or not 0 <= value < 1 << 63:
                 raise GraphError(
@@ -245,7 +253,7 @@ class Executable(OneProcess):
         Parameters
         ----------
         capacity_bytes
-            Bound of the recording; spans that do not fit are counted as lost.
+            Bound of the recording, in bytes; spans that do not fit are counted as lost.
         """
         from ascendsched.profile.profile import DEFAULT_CAPACITY_BYTES, Profile
 

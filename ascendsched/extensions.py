@@ -20,7 +20,7 @@ _loaded: set[str] = set()
 
 
 def get_include() -> str:
-    """The folder of the C header ``ascendsched/operator.h``, for compilers, and of ``ascendsched.pxd``, for Cython."""
+    """The folder of ``ascendsched/operator.h`` and ``ascendsched/device.h``, and of ``ascendsched_operator.pxd``."""
     return str(Path(__file__).resolve().parent / "include")
 
 

@@ -47,7 +47,7 @@ def _dims(name: str, shape: Any) -> list[int | str | None]:
 
 
 class Tensor:
-    """A value of a graph under construction; `Graph` hands it out."""
+    """A value of a graph under construction, which `Graph` hands out; `name` is its name."""
 
     __slots__ = ("_graph", "_id", "name")
 

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from ascendsched.bounded import TABLE_BYTES, read_text, reason
 from ascendsched.errors import PlanError
+from ascendsched.whole_files import write_whole
 
 __all__ = ["Buffer", "BufferTable", "MemoryPlan", "plan_buffers", "read_buffers", "write_plan"]
 
@@ -190,10 +191,17 @@ def plan_buffers(
 
 
 def write_plan(path: str | Path, table: BufferTable, plan: MemoryPlan) -> None:
-    """Writes the table with a last column ``offset``; one that it had is replaced."""
+    """Writes the table with a last column ``offset``; one that it had is replaced.
+
+    Raises
+    ------
+    WriteError
+        Where the file cannot be written; what was there stays.
+    """
     keep = [i for i, name in enumerate(table.columns) if name != "offset"]
-    with open(path, "w", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow([*(table.columns[i] for i in keep), "offset"])
-        for row, offset in zip(table.rows, plan.offsets, strict=True):
-            writer.writerow([*(row[i] for i in keep), offset])
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow([*(table.columns[i] for i in keep), "offset"])
+    for row, offset in zip(table.rows, plan.offsets, strict=True):
+        writer.writerow([*(row[i] for i in keep), offset])
+    write_whole(path, text.getvalue(), "memplan")

@@ -6,13 +6,20 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ascendsched.memory_plan import Buffer, MemoryPlan
+from ascendsched.whole_files import write_whole
 
 WIDTH, HEIGHT = 1200, 600
 MARGIN = 40
 
 
 def write_svg(path: str | Path, names: Sequence[str], buffers: Sequence[Buffer], plan: MemoryPlan) -> None:
-    """Writes one rectangle per buffer, its name, lifetime and place as the tooltip."""
+    """Writes one rectangle per buffer, its name, lifetime and place as the tooltip.
+
+    Raises
+    ------
+    WriteError
+        Where the file cannot be written; what was there stays.
+    """
     first = min((lower for lower, _, _ in buffers), default=0)
     span = max((upper for _, upper, _ in buffers), default=1) - first
     x_scale, y_scale = WIDTH / span, HEIGHT / max(plan.height, 1)
@@ -34,7 +41,7 @@ def write_svg(path: str | Path, names: Sequence[str], buffers: Sequence[Buffer],
             f"<title>{_escape(names[i])}: [{lower}, {upper}), {size:,} bytes at {offset:,}</title></rect>"
         )
     lines += [f'<text x="{MARGIN}" y="{HEIGHT + 2 * MARGIN - 14}">time</text>', "</svg>"]
-    Path(path).write_text("\n".join(lines) + "\n", encoding="utf-8")
+    write_whole(path, "\n".join(lines) + "\n", "memplan")
 
 
 def _escape(text: str) -> str:

@@ -24,7 +24,15 @@ _loaded: set[str] = set()
 
 @dataclass(frozen=True)
 class DeviceInfo:
-    """A device that `compile` accepts."""
+    """A device that `compile` accepts.
+
+    Attributes
+    ----------
+    name : str
+        What `compile` takes as `device`.
+    description : str
+        One line, or why the device cannot be used.
+    """
 
     name: str
     description: str

@@ -71,5 +71,16 @@ class Binding(OneProcess):
             self.run = core.run  # type: ignore[method-assign]  # saves a call where a call is what counts
 
     def run(self) -> dict[str, Array]:
-        """Reads the bound inputs as they are now; bound outputs are overwritten, others are fresh arrays."""
+        """Runs on the bound inputs as they are now; bound outputs are overwritten, others are fresh arrays.
+
+        Returns
+        -------
+        dict
+            Every result by name; those that are bound are the caller's own arrays.
+
+        Raises
+        ------
+        AscendSchedError
+            The first error of the run, by class; the binding stays usable.
+        """
         return named_results(self._run(), self._types)

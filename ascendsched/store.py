@@ -10,8 +10,6 @@ from __future__ import annotations
 import json
 import logging
 import os
-import stat
-import tempfile
 from collections.abc import Callable
 from dataclasses import asdict, replace
 from functools import cache
@@ -28,6 +26,7 @@ from ascendsched.options import Options, options_from
 from ascendsched.packed import is_known
 from ascendsched.setup import Setup, SourceFile
 from ascendsched.warmup import check_shapes, recent_shapes, warm_again
+from ascendsched.whole_files import replacing, write_error
 
 if TYPE_CHECKING:
     Model = str | os.PathLike[str] | bytes | Graph | Any
@@ -103,10 +102,8 @@ def save(core: _core.Executable, setup: Setup, path: str | os.PathLike[str]) -> 
     meta = text.encode()
     # Spaces after the JSON put the constants at a multiple of the alignment.
     meta += b" " * (-(_HEADER_BYTES + len(structure) + len(meta)) % _ALIGNMENT)
-    temporary = None
     try:
-        with tempfile.NamedTemporaryFile(dir=target.parent, prefix=".saving.", delete=False) as file:
-            temporary = file.name
+        with replacing(target) as file:
             blocks = _Blocks(file)
             blocks.write(bytes(_HEADER_BYTES) + structure + meta)
             written = 0
@@ -116,20 +113,11 @@ def save(core: _core.Executable, setup: Setup, path: str | os.PathLike[str]) -> 
                 written = offset + array.nbytes
             blocks.write(bytes(data_bytes - written))
             blocks.flush()
-            header = _core.saved_header(os.fsencode(temporary), len(structure), len(meta))
+            header = _core.saved_header(os.fsencode(file.name), len(structure), len(meta))
             file.seek(0)
             file.write(header)
-            file.flush()
-            os.fsync(file.fileno())
-            os.fchmod(file.fileno(), _mode_of(target))
-        os.replace(temporary, target)
     except (OSError, ValueError) as error:  # the last for what is no path at all
-        _remove(temporary)
-        why = (error.strerror if isinstance(error, OSError) else None) or error
-        raise GraphError(f"[save] cannot write '{target}': {why}; choose another path") from None
-    except BaseException:
-        _remove(temporary)
-        raise
+        raise write_error("save", target, error) from None
 
 
 class _Blocks:
@@ -154,25 +142,6 @@ class _Blocks:
         self._file.write(self._block)
         self._file.flush()
         self._block.clear()
-
-
-def _mode_of(target: Path) -> int:
-    """Who may read and write the file: those who may now or, of a new one, as for all files that this process makes."""
-    try:
-        return stat.S_IMODE(os.stat(target).st_mode)
-    except OSError:
-        return 0o666 & ~_umask()
-
-
-def _umask() -> int:
-    mask = os.umask(0o077)
-    os.umask(mask)
-    return mask
-
-
-def _remove(path: str | None) -> None:
-    if path is not None:
-        Path(path).unlink(missing_ok=True)
 
 
 @cache
@@ -240,6 +209,11 @@ def load(
         Replace the settings of the saved executable.
     warm
         Whether to warm up for the shapes that ran last; else their first run resolves them.
+
+    Returns
+    -------
+    Executable
+        One that computes what the saved one did.
 
     Raises
     ------

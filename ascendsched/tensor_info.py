@@ -8,10 +8,20 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class TensorInfo:
-    """Name, element type and shape of an input or output; in `shape` a str is a symbol, None an unknown dim.
+    """What an input or output is.
 
-    `dtype` is "string", "sequence(float32)", "optional(float32)" and the like for what is no tensor of numbers; its
-    shape is None. Strings are arrays of text, sequences lists of arrays, and an absent optional is None.
+    Strings are arrays of text, sequences lists of arrays, and an absent optional is None.
+
+    Attributes
+    ----------
+    name : str
+        Its name.
+    dtype : str
+        Element type as NumPy spells it, or "bfloat16"; "string", "sequence(float32)", "optional(float32)" and the like
+        for what is no tensor of numbers.
+    shape : tuple, optional
+        Dimensions: an int, a str (a symbol: equal symbols are equal sizes) or None (unknown). None: of unknown rank, or
+        no tensor of numbers.
     """
 
     name: str

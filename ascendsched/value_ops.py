@@ -159,17 +159,8 @@ def _get_element(inputs: list[Any], attributes: Attributes) -> list[Value]:
     return [inputs[0]]
 
 
-def _drops_nothing(inputs: list[Any], attributes: Attributes) -> list[Value]:
-    """Whether a Dropout hands on what it gets; it must, since nothing here is random."""
-    ratio = inputs[1] if len(inputs) > 1 else None
-    if inputs[0].any() and (ratio is None or ratio.any()):
-        raise ValueError("training mode draws random numbers, which is not supported; run it for inference")
-    return [np.array(True)]
-
-
 OPERATORS: dict[str, Callable[[list[Any], Attributes], list[Value]]] = {
     "ConcatFromSequence": _concat,
-    "ascendsched::DropsNothing": _drops_nothing,
     "Optional": _optional,
     "OptionalGetElement": _get_element,
     "OptionalHasElement": _has_element,

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from ascendsched.whole_files import write_whole
+
 WIDTH, ROW, LEFT, TOP = 860, 44, 330, 60
 LOW, HIGH = 0.02, 8.0
 
@@ -38,7 +40,7 @@ def write_chart(path: Path, rows: Sequence[dict[str, Any]], title: str) -> None:
         if row["measured"] is not None:
             x = _x(row["measured"] / row["claimed"])
             lines.append(f'<path d="M{x:.1f} {y - 8:.0f} l7 8 l-7 8 l-7 -8 z" fill="#e70" fill-opacity="0.85"/>')
-    path.write_text("\n".join([*lines, "</svg>"]) + "\n", encoding="utf-8")
+    write_whole(path, "\n".join([*lines, "</svg>"]) + "\n", "bench_claims")
 
 
 def _x(ratio: float) -> float:

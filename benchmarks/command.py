@@ -15,6 +15,7 @@ from rich.console import Console
 from ascendsched.cli.common import stdout_console
 from ascendsched.cli.info import collect
 from ascendsched.demo.peers import has_onnxruntime
+from ascendsched.whole_files import write_whole
 
 SCHEMA = "ascendsched.benchmarks/1"
 Measure = Callable[[Effort], Iterator[Table]]
@@ -54,7 +55,7 @@ def main(description: str | None, measures: Mapping[str, Measure], selects: bool
             console.print(f"WRONG RESULT, not timed: {error}\n")
     if arguments.json:
         document = {"schema": SCHEMA, "quick": arguments.quick, "machine": machine, "tables": tables, "errors": errors}
-        arguments.json.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
+        write_whole(arguments.json, json.dumps(document, indent=2) + "\n", "bench")
     return 1 if errors else 0
 
 

@@ -22,7 +22,7 @@ COMMANDS = {
     "tune": "Find settings that make a model faster on the shapes that it is used with.",
     "memplan": "Place buffers with known lifetimes in one arena.",
     "buckets": "Find the lengths to pad to that waste least, for a trace of requests.",
-    "tools": "The tools that work on files of their own: memplan, buckets.",
+    "tools": "The tools that take no model: memplan, buckets, and the conformance suite of devices.",
     "info": "Show what a bug report needs.",
 }
 

@@ -9,7 +9,7 @@ import click
 
 from ascendsched.bounded import SETTINGS_BYTES, read_text
 from ascendsched.cli.common import THREADS_HELP, json_option, print_json, progress, stdout_console
-from ascendsched.cli.inputs import make_inputs, parse_pairs
+from ascendsched.cli.inputs import SEED_HELP, make_inputs, parse_pairs
 
 if TYPE_CHECKING:
     from ascendsched.bench.measure import Inputs
@@ -22,7 +22,11 @@ SHAPES_HELP = "Shapes of one case, inputs separated by ';', or a file with one c
 @click.argument("model")
 @click.option("--shapes", multiple=True, metavar="x=1,3,224,224;…", help=SHAPES_HELP)
 @click.option(
-    "--input", "files", multiple=True, metavar="NAME=FILE.npy", help="Read an input of all cases from a file."
+    "--input",
+    "files",
+    multiple=True,
+    metavar="NAME=FILE.npy",
+    help="Read an input of all cases from a file; may be repeated.",
 )
 @click.option(
     "--mode",
@@ -35,7 +39,7 @@ SHAPES_HELP = "Shapes of one case, inputs separated by ';', or a file with one c
 )
 @click.option("--threads", type=click.IntRange(min=1), help=THREADS_HELP)
 @click.option("--rounds", type=click.IntRange(min=1), default=20, show_default=True, help="Blocks of timed calls.")
-@click.option("--seed", type=int, default=0, show_default=True, help="Seed of the random inputs.")
+@click.option("--seed", type=int, default=0, show_default=True, help=SEED_HELP)
 @json_option
 @click.pass_context
 def command(

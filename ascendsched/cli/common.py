@@ -11,24 +11,25 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from ascendsched.errors import PlanError
-
 if TYPE_CHECKING:
     from rich.console import Console
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 DEVICE_HELP = "Device that runs the model; `ascendsched info` lists them."
-MODE_HELP = "Scheduling mode."
 THREADS_HELP = "Threads for everything together; default: the CPUs this process may use."
 
 
-def model_options(function: F) -> F:
-    """Adds the options of every command that compiles a model."""
-    function = click.option("--threads", type=click.IntRange(min=1), help=THREADS_HELP)(function)
-    modes = click.Choice(["host", "sink", "auto"])
-    function = click.option("--mode", type=modes, default="auto", show_default=True, help=MODE_HELP)(function)
-    return click.option("--device", default="cpu", show_default=True, help=DEVICE_HELP)(function)
+def model_options(mode: str = "auto", mode_help: str = "Scheduling mode.") -> Callable[[F], F]:
+    """Adds the options of every command that compiles a model; `mode` is the default."""
+
+    def add(function: F) -> F:
+        function = click.option("--threads", type=click.IntRange(min=1), help=THREADS_HELP)(function)
+        modes = click.Choice(["host", "sink", "auto"])
+        function = click.option("--mode", type=modes, default=mode, show_default=True, help=mode_help)(function)
+        return click.option("--device", default="cpu", show_default=True, help=DEVICE_HELP)(function)
+
+    return add
 
 
 def json_option(function: F) -> F:
@@ -40,7 +41,9 @@ def check_folders(command: str, *paths: str | None) -> None:
     """Refuses files whose folder does not exist before any time is spent on what goes into them."""
     for path in paths:
         if path and not Path(path).absolute().parent.is_dir():
-            raise PlanError(f"[{command}] no folder for '{path}'; create it first")
+            from ascendsched.whole_files import no_folder_error  # --help must not load NumPy
+
+            raise no_folder_error(command, path)
 
 
 def print_json(schema: str, values: Mapping[str, Any]) -> None:

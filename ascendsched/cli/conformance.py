@@ -12,7 +12,7 @@ from ascendsched.cli.common import json_option, print_json, progress, stdout_con
 
 @click.command("conformance", short_help="Run the suite that devices have to pass.")
 @click.argument("device")
-@click.option("--check", "checks", multiple=True, metavar="NAME", help="Only this check; may be given several times.")
+@click.option("--check", "checks", multiple=True, metavar="NAME", help="Only this check; may be repeated.")
 @json_option
 @click.pass_context
 def command(ctx: click.Context, device: str, checks: tuple[str, ...], as_json: bool) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from ascendsched.cli.common import json_option, print_json, progress, stdout_console
+from ascendsched.cli.common import check_folders, json_option, print_json, progress, stdout_console
 
 COMPARE_HELP = "A second profile, after a change: both are judged and compared."
 
@@ -32,6 +32,7 @@ def command(
     from ascendsched.profile.importers.read import read_profiles  # --help must not load the readers
     from ascendsched.profile.job import diagnose_job
 
+    check_folders("diagnose", html)
     values: dict[str, Any] = {}
     with progress(quiet=as_json) as show:
         show("reading")

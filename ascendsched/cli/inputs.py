@@ -1,9 +1,9 @@
-"""Inputs for `ascendsched run` and `bench`: arrays from files, or random ones of the declared or given shapes."""
+"""Inputs for the commands that run a model: arrays from files, or random ones of the declared or given shapes."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any, Protocol
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Protocol, TypeVar
 
 import click
 import numpy as np
@@ -12,6 +12,12 @@ from numpy.typing import NDArray
 from ascendsched.arrays import random_array
 from ascendsched.bounded import read_array, reason
 from ascendsched.errors import GraphError
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+INPUT_HELP = "Read an input from a file; may be repeated."
+SHAPE_HELP = "Shape of a random input; may be repeated."
+SEED_HELP = "Seed of the random inputs."
 
 
 class Declared(Protocol):
@@ -23,6 +29,14 @@ class Declared(Protocol):
     def dtype(self) -> str: ...
     @property
     def shape(self) -> tuple[int | str | None, ...] | None: ...
+
+
+def input_options(function: F) -> F:
+    """Adds the options that say what the inputs of a model are."""
+    function = click.option("--seed", type=int, default=0, show_default=True, help=SEED_HELP)(function)
+    names = ("--shape", "--shapes", "shapes")
+    function = click.option(*names, multiple=True, metavar="NAME=1,3,224,224", help=SHAPE_HELP)(function)
+    return click.option("--input", "files", multiple=True, metavar="NAME=FILE.npy", help=INPUT_HELP)(function)
 
 
 def parse_pairs(values: Iterable[str], option: str) -> dict[str, str]:

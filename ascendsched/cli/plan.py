@@ -12,7 +12,7 @@ from ascendsched.cli.common import describe_shape, json_option, model_options, p
 @click.command("plan")
 @click.argument("model")
 @click.option("--check", "checks", is_flag=True, help="Only say which operators are supported; 1 if not all are.")
-@model_options
+@model_options()
 @json_option
 @click.pass_context
 def command(

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ascendsched.cli.common import (
-    DEVICE_HELP,
-    THREADS_HELP,
+    check_folders,
     json_option,
+    model_options,
     print_json,
     progress,
     stdout_console,
 )
-from ascendsched.cli.inputs import make_inputs, parse_pairs
+from ascendsched.cli.inputs import input_options, make_inputs, parse_pairs
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -27,8 +27,7 @@ WHAT_IF_HELP = "Predict other ways to schedule the model, and measure sink mode 
 
 @click.command("profile")
 @click.argument("model")
-@click.option("--input", "files", multiple=True, metavar="NAME=FILE.npy", help="Read an input from a file.")
-@click.option("--shape", "--shapes", "shapes", multiple=True, metavar="NAME=1,3,224,224", help="Shape of an input.")
+@input_options
 @click.option("--what-if", "asks_what_if", is_flag=True, help=WHAT_IF_HELP)
 @click.option("--html", metavar="REPORT.html", help="Write a report that a browser shows offline.")
 @click.option("--trace", metavar="TRACE.json", help="Write a trace for ui.perfetto.dev.")
@@ -36,16 +35,7 @@ WHAT_IF_HELP = "Predict other ways to schedule the model, and measure sink mode 
     "--rounds", type=click.IntRange(min=1), default=11, show_default=True, help="Turns of recording and timing."
 )
 @click.option("--in-flight", type=click.IntRange(1, 64), default=2, show_default=True, help=IN_FLIGHT_HELP)
-@click.option("--seed", type=int, default=0, show_default=True, help="Seed of the random inputs.")
-@click.option("--device", default="cpu", show_default=True, help=DEVICE_HELP)
-@click.option(
-    "--mode",
-    type=click.Choice(["host", "sink", "auto"]),
-    default="host",
-    show_default=True,
-    help="Scheduling mode that is recorded.",
-)
-@click.option("--threads", type=click.IntRange(min=1), help=THREADS_HELP)
+@model_options("host", "Scheduling mode that is recorded.")
 @json_option
 def command(
     model: str,
@@ -71,6 +61,7 @@ def command(
     import ascendsched as asc  # --help must not load the core
     from ascendsched.profile.experiment import run_rounds
 
+    check_folders("profile", html, trace)
     given, wanted = parse_pairs(files, "--input"), parse_pairs(shapes, "--shape")
     with progress(quiet=as_json) as show:
         show(f"compiling {model}")

@@ -12,19 +12,25 @@ from numpy.typing import NDArray
 from rich.table import Table
 
 from ascendsched.bench.result import format_ms
-from ascendsched.cli.common import describe_shape, json_option, model_options, print_json, progress, stdout_console
-from ascendsched.cli.inputs import make_inputs, parse_pairs
+from ascendsched.cli.common import (
+    check_folders,
+    describe_shape,
+    json_option,
+    model_options,
+    print_json,
+    progress,
+    stdout_console,
+)
+from ascendsched.cli.inputs import input_options, make_inputs, parse_pairs
 from ascendsched.profile import Profile
 
 
 @click.command("run")
 @click.argument("model")
-@click.option("--input", "files", multiple=True, metavar="NAME=FILE.npy", help="Read an input from a file.")
-@click.option("--shape", "shapes", multiple=True, metavar="NAME=1,3,224,224", help="Shape of a random input.")
+@input_options
 @click.option("--runs", type=click.IntRange(min=1), default=10, show_default=True, help="Timed runs after the first.")
 @click.option("--profile", "trace", metavar="TRACE.json", help="Profile the same runs again and write a trace.")
-@click.option("--seed", type=int, default=0, show_default=True, help="Seed of the random inputs.")
-@model_options
+@model_options()
 @json_option
 def command(
     model: str,
@@ -46,6 +52,7 @@ def command(
     """
     import ascendsched as asc  # --help must not load the core
 
+    check_folders("run", trace)
     given, wanted = parse_pairs(files, "--input"), parse_pairs(shapes, "--shape")
     with progress(quiet=as_json) as show:
         show(f"compiling {model}")

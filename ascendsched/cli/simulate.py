@@ -115,8 +115,9 @@ def _simulate(
     title = f"{name}, batch {batch}, {tokens}{ranks} rank{'s' if ranks > 1 else ''}"
     if html is not None:
         from ascendsched.sim.page import make_page
+        from ascendsched.whole_files import write_whole
 
-        Path(html).write_text(make_page(title, unit, rows, growth, agreement, profile), encoding="utf-8")
+        write_whole(html, make_page(title, unit, rows, growth, agreement, profile), "simulate")
     if as_json:
         tables = {
             "modes": comparison.as_dicts(rows),
@@ -184,7 +185,9 @@ def _calibrate(
         checks += [("not fitted to", rank) for rank in read_profiles([Path(checked)]).ranks]
     found = [(role, rank.source, check_host(host, rank)) for role, rank in checks]
     if out is not None:
-        Path(out).write_bytes(profile_bytes(fitted))
+        from ascendsched.whole_files import write_whole
+
+        write_whole(out, profile_bytes(fitted), "simulate")
     changed = {k: v for k, v in fitted.costs.items() if v != base.costs[k]}
     if as_json:
         errors = [

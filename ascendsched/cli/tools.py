@@ -1,4 +1,4 @@
-"""`ascendsched tools`: the commands that work on files of their own, under one name."""
+"""`ascendsched tools`: the commands that take no model, under one name."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class _Tools(click.Group):
 
 @click.command("tools", cls=_Tools)
 def command() -> None:
-    """Tools that work on files of their own. Each takes --json.
+    """Tools that take no model. Each takes --json.
 
     Example: ascendsched tools memplan buffers.csv --capacity 1048576 --out plan.csv
     """

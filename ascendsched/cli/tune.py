@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 N = TypeVar("N", int, float)
 
 SHAPES_HELP = 'JSON lines such as {"x": [1, 8]}, or a trace of requests.'
-AXIS_HELP = "NAME=AXIS: this axis of an input may be padded; repeat it."
-PAD_HELP = "NAME=VALUE: what an input is padded with; default 0."
-SLICE_HELP = "NAME=AXIS: this axis of a result is cut back; repeat it."
+AXIS_HELP = "The axis of an input that may be padded; may be repeated."
+PAD_HELP = "What an input is padded with, by default 0; may be repeated."
+SLICE_HELP = "The axis of a result that is cut back; may be repeated."
 
 
 @click.command("tune")
@@ -31,7 +31,12 @@ SLICE_HELP = "NAME=AXIS: this axis of a result is cut back; repeat it."
 @click.option("--device", default="cpu", show_default=True, help=DEVICE_HELP)
 @click.option("--threads", type=click.IntRange(min=1), help="Threads at most; default: the CPUs this process may use.")
 @click.option("--symbol", help="The dimension that the lengths of a trace are for.")
-@click.option("--forbid", multiple=True, type=click.Choice(["host", "sink", "auto"]), help="A mode not to choose.")
+@click.option(
+    "--forbid",
+    multiple=True,
+    type=click.Choice(["host", "sink", "auto"]),
+    help="A mode not to choose; may be repeated.",
+)
 @click.option("--axis", "axes", multiple=True, metavar="NAME=AXIS", help=AXIS_HELP)
 @click.option("--pad", multiple=True, metavar="NAME=VALUE", help=PAD_HELP)
 @click.option("--slice", "cuts", multiple=True, metavar="NAME=AXIS", help=SLICE_HELP)

@@ -17,6 +17,7 @@ from ascendsched.frontends import adapters_microsoft as microsoft
 from ascendsched.frontends import adapters_nbits as nbits
 from ascendsched.frontends import adapters_old as old
 from ascendsched.frontends import adapters_quantized as quantized
+from ascendsched.frontends import adapters_random as random
 from ascendsched.frontends import adapters_sequence as sequence
 from ascendsched.frontends import adapters_simple as simple
 from ascendsched.frontends import adapters_training as training
@@ -214,6 +215,7 @@ ADAPTERS: dict[str, tuple[tuple[int, Adapter], ...]] = {
     "Einsum": ((_EVERY_OPSET, einsum),),
     "GRU": ((7, old.drop("output_sequence")), (_EVERY_OPSET, batch_first)),
     "Gemm": ((7, old.drop("broadcast")),),
+    "GlobalLpPool": ((_EVERY_OPSET, simple.global_lp_pool),),
     "GridSample": ((20, _grid_sample),),
     "GroupNormalization": ((21, _group_norm), (_EVERY_OPSET, simple.group_norm)),
     "Hardmax": ((13, _flattening), (_EVERY_OPSET, simple.hardmax)),
@@ -230,6 +232,10 @@ ADAPTERS: dict[str, tuple[tuple[int, Adapter], ...]] = {
     "QLinearConv": ((_EVERY_OPSET, quantized.q_linear_conv),),
     "QLinearMatMul": ((_EVERY_OPSET, quantized.q_linear_matmul),),
     "RNN": ((7, old.drop("output_sequence")), (_EVERY_OPSET, batch_first)),
+    "Bernoulli": ((_EVERY_OPSET, random.bernoulli),),
+    "Multinomial": ((_EVERY_OPSET, random.multinomial),),
+    **dict.fromkeys(("RandomNormal", "RandomUniform"), ((_EVERY_OPSET, random.random),)),
+    **dict.fromkeys(("RandomNormalLike", "RandomUniformLike"), ((_EVERY_OPSET, random.random_like),)),
     "Range": ((_EVERY_OPSET, simple.half_range),),
     "ReduceSum": ((13, _ints_to_input("axes", 1)),),
     "Reshape": ((5, old.reshape),),

@@ -60,6 +60,24 @@ def lp_pool(node: NodeDef, ctx: AdapterContext) -> list[NodeDef]:
     return r.nodes
 
 
+def global_lp_pool(node: NodeDef, ctx: AdapterContext) -> list[NodeDef]:
+    """The p-norm of each channel."""
+    r = Replacement(node, ctx)
+    data, power = node.inputs[0], float(node.attributes.get("p", 2))  # a float in the first opset
+    rank = ctx.rank_of(data)
+    if rank is None or rank < 3:
+        raise UnsupportedError(f"{node.where()}: needs an input of known rank, 3 or more; declare it in the model")
+    if not power >= 1:
+        raise GraphError(f"{node.where()}: p is {power}, expected 1 or more; the file is damaged")
+    axes = r.constant(list(range(2, rank)))
+    if power in (1, 2):
+        r.make(f"ReduceL{int(power)}", data, axes, output=node.outputs[0], keepdims=1)
+    else:
+        sums = r.make("ReduceSum", r.make("Pow", r.make("Abs", data), r.like(power, data)), axes, keepdims=1)
+        r.make("Pow", sums, r.like(1 / power, data), output=node.outputs[0])
+    return r.nodes
+
+
 def local_response_norm(node: NodeDef, ctx: AdapterContext) -> list[NodeDef]:
     """Each element divided by a power of the mean square of the channels around it."""
     r = Replacement(node, ctx)

@@ -1,13 +1,15 @@
-"""Operators in training mode, as far as nothing random is asked for."""
+"""Operators in training mode."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from ascendsched.errors import UnsupportedError
+from ascendsched.frontends.adapters_random import uniform
 from ascendsched.frontends.node import AdapterContext, NodeDef, Tensor
 from ascendsched.frontends.replacement import Replacement
 
+_FLOAT = 1  # TensorProto.FLOAT
 _NEWEST_BATCH_NORM = 14  # before, the outputs of training mode were others
 
 
@@ -43,41 +45,31 @@ def batch_norm(node: NodeDef, ctx: AdapterContext) -> list[NodeDef] | None:
 def dropout(node: NodeDef, ctx: AdapterContext) -> list[NodeDef]:
     """Where nothing is dropped the output is the input, and the mask is all true.
 
-    Whether that is so may be known only when the model runs: a host call checks it then.
+    Whether that is so may be known only when the model runs: the ratio is nothing then.
     """
     data, output = node.inputs[0], node.outputs[0]
     mask = node.outputs[1] if len(node.outputs) > 1 and node.outputs[1] and ctx.is_read(node.outputs[1]) else ""
     if mask and ctx.opset < 12:  # which left open what the mask is in inference
         raise UnsupportedError(f"{node.where()}: the mask is not supported before opset 12; export with a newer opset")
     r = Replacement(node, ctx)
-    shape = r.make("Shape", data) if mask else ""
     if _drops_nothing(node, ctx):
         r.make("Identity", data, output=output)
         if mask:
-            r.make("ConstantOfShape", shape, output=mask, value=Tensor(np.array([True]), "bool"))
+            r.make("ConstantOfShape", r.make("Shape", data), output=mask, value=Tensor(np.array([True]), "bool"))
         return r.nodes
-    is_kept = r.make("ascendsched::DropsNothing", node.input(2), *node.inputs[1:2])
-    r.make("Where", is_kept, data, data, output=output)
+    given = r.make("Cast", node.input(1), to=_FLOAT) if node.input(1) else r.constant(0.5, "float32")
+    ratio = r.make("Where", node.input(2), given, r.constant(0.0, "float32"))
+    is_kept = r.make("GreaterOrEqual", uniform(r, node, data), ratio)
+    scale = r.make("CastLike", r.make("Reciprocal", r.make("Sub", r.constant(1.0, "float32"), ratio)), data)
+    r.make("Where", is_kept, r.make("Mul", data, scale), r.like(0, data), output=output)
     if mask:
-        r.make("Expand", is_kept, shape, output=mask)
+        r.make("Identity", is_kept, output=mask)
     return r.nodes
 
 
 def _drops_nothing(node: NodeDef, ctx: AdapterContext) -> bool:
-    """Whether it is certain that nothing is dropped.
-
-    Raises
-    ------
-    UnsupportedError
-        Where it is certain that something is.
-    """
+    """Whether it is certain that nothing is dropped."""
     training, ratio = (ctx.constant_value(name) if name else None for name in (node.input(2), node.input(1)))
     if not node.input(2) or (training is not None and not training.array.any()):
         return True
-    if ratio is not None and not ratio.array.any():
-        return True
-    if training is not None and (ratio is not None or not node.input(1)):
-        raise UnsupportedError(
-            f"{node.where()}: training mode draws random numbers, which is refused; export the model for inference"
-        )
-    return False
+    return ratio is not None and not ratio.array.any()

@@ -28,7 +28,6 @@ _NAMES = {number: name for name, number in ONNX_TYPES.items()}
 _RESULTS = {
     "Equal": ("bool",),
     "OptionalHasElement": ("bool",),
-    "ascendsched::DropsNothing": ("bool",),
     "RegexFullMatch": ("bool",),
     "SequenceLength": ("int64",),
     "Shape": ("int64",),
@@ -43,7 +42,7 @@ _ALWAYS = frozenset(
     {
         "ConcatFromSequence", "Optional", "OptionalGetElement", "OptionalHasElement", "RegexFullMatch", "SequenceAt",
         "SequenceConstruct", "SequenceErase", "SequenceInsert", "SequenceLength", "SplitToSequence", "StringConcat",
-        "StringNormalizer", "StringSplit", "ascendsched::DropsNothing",
+        "StringNormalizer", "StringSplit",
         "ai.onnx.ml::CategoryMapper", "ai.onnx.ml::LabelEncoder",
     }
 )  # fmt: skip

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from importlib import resources
 from typing import Any
 
-from ascendsched.profile.files import write_whole
+from ascendsched.whole_files import write_whole
 
 SCRIPTS = ("format.js", "lanes.js", "timeline.js", "charts.js", "page.js")
 # A page that may load nothing cannot leak what it shows, whatever its data holds.
@@ -42,7 +42,7 @@ def write_html(report: Mapping[str, Any], path: str | os.PathLike[str]) -> str:
     WriteError
         Where the file cannot be written.
     """
-    return write_whole(path, page(report))
+    return write_whole(path, page(report), "profile")
 
 
 def _part(name: str) -> str:

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from ascendsched.profile.files import write_whole
 from ascendsched.profile.spans import LAUNCHING, STAGES, Recording, Spans
+from ascendsched.whole_files import write_whole
 
 SCHEMA = "ascendsched.trace/1"
 
@@ -67,7 +67,7 @@ def write_trace(recording: Recording, path: str | os.PathLike[str], verdict: Map
         "traceEvents": list(trace_events(recording)),
     }
     # dumps, not dump: only dumps uses the encoder that is written in C.
-    return write_whole(path, json.dumps(document, separators=(",", ":")))
+    return write_whole(path, json.dumps(document, separators=(",", ":")), "profile")
 
 
 def _workers(recording: Recording) -> list[int]:

@@ -19,6 +19,7 @@ from ascendsched.tuning.event import Event
 from ascendsched.tuning.retention import WHAT as FORESEEN
 from ascendsched.tuning.retention import decide_victim, victim_event
 from ascendsched.tuning.workers import WorkerState, WorkerWindow, decide_workers
+from ascendsched.whole_files import write_error
 
 if TYPE_CHECKING:
     from ascendsched.executable import Executable
@@ -152,6 +153,11 @@ class Governor:
         """Decides on what happened since the last step; the changes that were made.
 
         Among them is what the schedule caches kept since then because of what is foreseen, the latest 64 decisions.
+
+        Raises
+        ------
+        WriteError
+            Where the log cannot be written.
         """
         now = self.exe.stats()
         windows = {cache: _window(cache, self._before, now) for cache in CACHES}
@@ -189,7 +195,7 @@ class Governor:
             with Path(self.log or "").open("a", encoding="utf-8") as file:
                 file.write(json.dumps(entry) + "\n")
         except OSError as error:
-            raise PlanError(f"[governor] cannot write '{self.log}': {error.strerror}; choose another log") from None
+            raise write_error("governor", self.log or "", error) from None
 
     def explain(self) -> str:
         """The bounds of now, and every change with its reason."""

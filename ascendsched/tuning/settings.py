@@ -6,12 +6,12 @@ import json
 import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
-from pathlib import Path
 from typing import Any
 
 from ascendsched.bounded import SETTINGS_BYTES, read_text, reason
 from ascendsched.errors import AscendSchedError, PlanError
 from ascendsched.options import Options, check_threads, options_from
+from ascendsched.whole_files import write_whole
 
 SCHEMA = "ascendsched.tuned/1"
 MODES = ("host", "sink", "auto")
@@ -31,8 +31,8 @@ class Settings:
 
         Raises
         ------
-        PlanError
-            Where it cannot be written.
+        WriteError
+            Where it cannot be written; what was there stays.
         """
         changed = {
             setting.name: asdict(self.options)[setting.name]
@@ -40,10 +40,7 @@ class Settings:
             if getattr(self.options, setting.name) != getattr(Options(), setting.name)
         }
         values = {"schema": SCHEMA, "mode": self.mode, "threads": self.threads, "options": changed, **self.about}
-        try:
-            Path(path).write_text(json.dumps(values, indent=2) + "\n", encoding="utf-8")
-        except OSError as error:
-            raise PlanError(f"[tune] cannot write '{os.fspath(path)}': {error.strerror}; choose another path") from None
+        write_whole(path, json.dumps(values, indent=2) + "\n", "tune")
 
 
 def read_settings(path: str | os.PathLike[str]) -> Settings:

@@ -132,7 +132,7 @@ std::shared_ptr<Run> complete_run(const PyExecutable& exe, const Feeds& feeds, c
 
 py::list run_now(const PyExecutable& exe, const Feeds& feeds, const BoundResults& bound) {
   const std::shared_ptr<Run> run = complete_run(exe, feeds, bound);
-  if (exe.core->update_signature(exe.last.signature)) exe.last.forget_time();
+  update_recent(exe);
   return results_of(*run, bound.arrays);
 }
 
@@ -219,9 +219,10 @@ std::unique_ptr<PyExecutable> compile(const std::shared_ptr<Graph>& graph, const
     const Unlocked unlocked;
     core = Executable::create(keep_graph ? *graph : std::move(*graph), o);
   }
-  auto exe = std::unique_ptr<PyExecutable>(new PyExecutable{Owned<Executable>(core), {}, {}, std::move(normalize), {}});
+  auto exe = std::unique_ptr<PyExecutable>(new PyExecutable{Owned<Executable>(core), {}, {}, std::move(normalize)});
   exe->input_names = names(core->plan(), core->plan().inputs);
   exe->output_names = names(core->plan(), core->plan().outputs);
+  exe->is_always_timed = core->has_own_operators();
   return exe;
 }
 

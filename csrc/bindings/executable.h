@@ -1,6 +1,7 @@
 // What the files of the bindings share about executables.
 #pragma once
 
+#include <array>
 #include <memory>
 #include <string>
 #include <utility>
@@ -37,31 +38,30 @@ struct Feeds {
   std::vector<py::object> held;
 };
 
-// The caller's arrays for results, by position.
-struct BoundResults {
-  std::vector<TensorView> views;   // kUndefined where a fresh one is wanted; may be empty
-  std::vector<py::object> arrays;  // None there
-  py::object named;                // all of them by name, where all are bound; else null
-  mutable uint64_t fits_id = 0;    // signature that inputs and results were last found to have
-};
-
-// What is known of the executable's last signature (Executable::repeat). Used under the GIL.
-struct LastCall {
-  void forget_time() {
-    is_short = true;
-    untimed = 0;
-  }
-
+// What is known of a signature that can be repeated (Executable::repeat). Used under the GIL.
+struct RecentCall {
   Repeat::Signature signature;
   bool is_short = true;  // one of its last repetitions was
   uint32_t untimed = 0;  // repetitions to go until one is timed again
 };
 
+// The caller's arrays for results, by position.
+struct BoundResults {
+  std::vector<TensorView> views;   // kUndefined where a fresh one is wanted; may be empty
+  std::vector<py::object> arrays;  // None there
+  py::object named;                // all of them by name, where all are bound; else null
+  // What inputs and results were last found to fit, if its id is still that.
+  mutable RecentCall* call = nullptr;
+  mutable uint64_t fits_id = 0;
+};
+
 struct PyExecutable {
   Owned<Executable> core;
   std::vector<py::str> input_names, output_names;
-  py::object normalize;  // (name, dtype, value) -> usable array; for what is not usable in place
-  mutable LastCall last;
+  py::object normalize;          // (name, dtype, value) -> usable array; for what is not usable in place
+  bool is_always_timed = false;  // its time may change from run to run
+  mutable std::array<RecentCall, Repeats::kMost> recent = {};
+  mutable size_t last = 0;  // of them
   // Input arrays that had to be copied: for their layout (strides, alignment), for their type or byte order.
   mutable uint64_t copies_for_layout = 0, copies_for_type = 0;
 };
@@ -81,10 +81,21 @@ py::dict stop_profile(PyExecutable& exe);
 // A device that was given up may still use what a run was given: these objects are never freed then.
 void keep_if_lost(const Run& run, const std::vector<py::object>& objects);
 
-// The executable's last signature once more, on these addresses in graph order; false where a run has to be started.
-bool repeat_addresses(const PyExecutable& exe, void* const* inputs, void* const* outputs);
+// The recent call whose signature fits, the last one tried first; null: there is none.
+template <typename Fits>
+RecentCall* find_recent(const PyExecutable& exe, const Fits& fits) {
+  const auto is_it = [&](const RecentCall& call) { return call.signature.id != 0 && fits(call.signature); };
+  if (is_it(exe.recent[exe.last])) return &exe.recent[exe.last];
+  for (size_t i = 0; i < exe.recent.size(); ++i)
+    if (i != exe.last && is_it(exe.recent[i])) return &exe.recent[exe.last = i];
+  return nullptr;
+}
+// After a run that was started: what can be repeated now.
+void update_recent(const PyExecutable& exe);
+// A recent signature once more, on these addresses in graph order; false where a run has to be started.
+bool repeat_addresses(const PyExecutable& exe, RecentCall& call, void* const* inputs, void* const* outputs);
 
-// Runs that repeat the last signature; a null object where a run has to be started.
+// Runs that repeat a recent signature; a null object where a run has to be started.
 py::object repeat_by_name(const PyExecutable& exe, const py::dict& feeds);
 py::object repeat_in_order(const PyExecutable& exe, const py::args& arrays);
 py::object repeat_bound(const PyExecutable& exe, const Feeds& feeds, const BoundResults& bound);

@@ -1,4 +1,4 @@
-// The shortest way of a call: arrays of the same types and shapes as last time, executed at once.
+// The shortest way of a call: arrays of the same types and shapes as one of the last calls, executed at once.
 #include <array>
 
 #include "bindings/arrays.h"
@@ -56,22 +56,27 @@ py::object make_result(const TensorView& view) {
 
 }  // namespace
 
+void update_recent(const PyExecutable& exe) {
+  Repeats::Ids known;
+  for (size_t i = 0; i < known.size(); ++i) known[i] = exe.recent[i].signature.id;
+  for (auto& [place, signature] : exe.core->changed_signatures(known)) exe.recent[place] = {std::move(signature)};
+}
+
 // The GIL stays where the run is short and nobody else is at it.
-bool repeat_addresses(const PyExecutable& exe, void* const* inputs, void* const* outputs) {
-  LastCall& last = exe.last;
-  const uint64_t id = last.signature.id;
-  const bool is_timed = last.untimed == 0;
+bool repeat_addresses(const PyExecutable& exe, RecentCall& call, void* const* inputs, void* const* outputs) {
+  const uint64_t id = call.signature.id;
+  const bool is_timed = call.untimed == 0;
   const uint64_t start = is_timed ? now_ticks() : 0;
-  bool is_done = last.is_short && exe.core->repeat(id, inputs, outputs, false);
+  bool is_done = call.is_short && exe.core->repeat(id, inputs, outputs, false);
   if (!is_done) {
     const Unlocked unlocked;
     is_done = exe.core->repeat(id, inputs, outputs, true);
   }
   if (!is_timed) {
-    --last.untimed;
+    --call.untimed;
   } else {
-    last.is_short = static_cast<double>(now_ticks() - start) * ns_per_tick() < kShortNs;
-    last.untimed = last.is_short ? kUntimed : 0;
+    call.is_short = static_cast<double>(now_ticks() - start) * ns_per_tick() < kShortNs;
+    call.untimed = call.is_short && !exe.is_always_timed ? kUntimed : 0;
   }
   return is_done;
 }
@@ -89,83 +94,95 @@ py::object copy_of(const py::object& dict) {
   return copy;
 }
 
-py::object as_dict(const PyExecutable& exe, const Arrays& results, size_t count) {
+py::object as_dict(const PyExecutable& exe, const Arrays& results) {
   py::dict named;
-  for (size_t i = 0; i < count; ++i) put(named, exe.output_names[i], results[i]);
+  for (size_t i = 0; i < exe.output_names.size(); ++i) put(named, exe.output_names[i], results[i]);
   return std::move(named);
 }
 
-bool is_known(const PyExecutable& exe, size_t inputs) {
-  const Repeat::Signature& s = exe.last.signature;
-  return s.id != 0 && s.inputs.size() == inputs && inputs <= kMaxArrays && s.outputs.size() <= kMaxArrays;
+bool has_few_arrays(const PyExecutable& exe) {
+  return exe.input_names.size() <= kMaxArrays && exe.output_names.size() <= kMaxArrays;
+}
+
+// The recent call with arrays as these: `array(i)` is input i.
+template <typename Array>
+RecentCall* find_call(const PyExecutable& exe, const Array& array) {
+  return find_recent(exe, [&](const Repeat::Signature& s) {
+    for (size_t i = 0; i < s.inputs.size(); ++i)
+      if (!is_same(array(i), s.inputs[i])) return false;
+    return true;
+  });
 }
 
 // False where a run has to be started.
-bool run_fresh(const PyExecutable& exe, const Addresses& inputs, Arrays& results) {
-  const std::vector<TensorView>& outputs = exe.last.signature.outputs;
+bool run_fresh(const PyExecutable& exe, RecentCall& call, const Addresses& inputs, Arrays& results) {
+  const std::vector<TensorView>& outputs = call.signature.outputs;
   Addresses addresses;
   for (size_t i = 0; i < outputs.size(); ++i) {
     addresses[i] = address_of(results.add(make_result(outputs[i])));
   }
-  return repeat_addresses(exe, inputs.data(), addresses.data());
+  return repeat_addresses(exe, call, inputs.data(), addresses.data());
 }
 
 }  // namespace
 
 py::object repeat_by_name(const PyExecutable& exe, const py::dict& feeds) {
   const size_t count = exe.input_names.size();
-  if (!is_known(exe, count) || feeds.size() != count) return {};
+  if (!has_few_arrays(exe) || feeds.size() != count) return {};
   Arrays held, results;  // another thread may change the dict while the GIL is released
-  Addresses inputs;
   for (size_t i = 0; i < count; ++i) {
     PyObject* found = PyDict_GetItemWithError(feeds.ptr(), exe.input_names[i].ptr());
-    if (!found || !is_same(found, exe.last.signature.inputs[i])) {
+    if (!found) {
       PyErr_Clear();
       return {};
     }
-    inputs[i] = address_of(held.add(py::reinterpret_borrow<py::object>(found)));
+    held.add(py::reinterpret_borrow<py::object>(found));
   }
-  const size_t outputs = exe.last.signature.outputs.size();
-  return run_fresh(exe, inputs, results) ? as_dict(exe, results, outputs) : py::object();
+  RecentCall* const call = find_call(exe, [&](size_t i) { return held[i]; });
+  if (!call) return {};
+  Addresses inputs;
+  for (size_t i = 0; i < count; ++i) inputs[i] = address_of(held[i]);
+  return run_fresh(exe, *call, inputs, results) ? as_dict(exe, results) : py::object();
 }
 
 py::object repeat_in_order(const PyExecutable& exe, const py::args& arrays) {
   const size_t count = exe.input_names.size();
-  if (!is_known(exe, count) || arrays.size() != count) return {};
+  if (!has_few_arrays(exe) || arrays.size() != count) return {};
+  const auto array = [&](size_t i) { return PyTuple_GET_ITEM(arrays.ptr(), i); };  // the tuple holds it
+  RecentCall* const call = find_call(exe, array);
+  if (!call) return {};
   Arrays results;
   Addresses inputs;
-  for (size_t i = 0; i < count; ++i) {
-    PyObject* const array = PyTuple_GET_ITEM(arrays.ptr(), i);  // the tuple holds it
-    if (!is_same(array, exe.last.signature.inputs[i])) return {};
-    inputs[i] = address_of(array);
-  }
-  const size_t outputs = exe.last.signature.outputs.size();
-  if (!run_fresh(exe, inputs, results)) return {};
-  py::list list(outputs);
-  for (size_t i = 0; i < outputs; ++i) list[i] = py::handle(results[i]);
+  for (size_t i = 0; i < count; ++i) inputs[i] = address_of(array(i));
+  if (!run_fresh(exe, *call, inputs, results)) return {};
+  py::list list(exe.output_names.size());
+  for (size_t i = 0; i < exe.output_names.size(); ++i) list[i] = py::handle(results[i]);
   return std::move(list);
 }
 
 py::object repeat_bound(const PyExecutable& exe, const Feeds& feeds, const BoundResults& bound) {
-  const size_t count = feeds.views.size();
-  if (!is_known(exe, count)) return {};
-  const Repeat::Signature& s = exe.last.signature;
+  if (!bound.call || bound.call->signature.id != bound.fits_id) {
+    bound.call = find_recent(exe, [&](const Repeat::Signature& s) {
+      for (size_t i = 0; i < s.inputs.size(); ++i)
+        if (feeds.views[i].shape != s.inputs[i].shape) return false;
+      for (size_t i = 0; i < bound.views.size(); ++i)
+        if (bound.views[i].dtype != DType::kUndefined && bound.views[i].shape != s.outputs[i].shape) return false;
+      return true;
+    });
+    if (!bound.call || !has_few_arrays(exe)) return {};
+    bound.fits_id = bound.call->signature.id;
+  }
+  const std::vector<TensorView>& wanted = bound.call->signature.outputs;
+  const size_t result_count = wanted.size();
   Arrays results;
   Addresses inputs, outputs;
-  const size_t result_count = s.outputs.size();
-  if (bound.fits_id != s.id) {
-    for (size_t i = 0; i < count; ++i)
-      if (feeds.views[i].shape != s.inputs[i].shape) return {};
-    for (size_t i = 0; i < bound.views.size(); ++i)
-      if (bound.views[i].dtype != DType::kUndefined && bound.views[i].shape != s.outputs[i].shape) return {};
-    bound.fits_id = s.id;
-  }
+  const size_t count = feeds.views.size();
   for (size_t i = 0; i < count; ++i) inputs[i] = feeds.views[i].data;
   for (size_t i = 0; i < result_count; ++i) {
     const bool is_bound = i < bound.views.size() && bound.views[i].dtype != DType::kUndefined;
-    outputs[i] = is_bound ? bound.views[i].data : address_of(results.add(make_result(s.outputs[i])));
+    outputs[i] = is_bound ? bound.views[i].data : address_of(results.add(make_result(wanted[i])));
   }
-  if (!repeat_addresses(exe, inputs.data(), outputs.data())) return {};
+  if (!repeat_addresses(exe, *bound.call, inputs.data(), outputs.data())) return {};
   if (bound.named) return copy_of(bound.named);
   py::dict named;
   for (size_t i = 0, fresh = 0; i < result_count; ++i) {

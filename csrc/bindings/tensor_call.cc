@@ -240,10 +240,13 @@ class TensorCall {
 
   // False where a run has to be started.
   bool repeat(const Arguments& given, Results& results) const {
-    const Repeat::Signature& s = exe_->last.signature;
-    if (s.id == 0 || s.inputs.size() != given.views.size()) return false;
-    for (size_t i = 0; i < s.inputs.size(); ++i)
-      if (given.views[i].shape != s.inputs[i].shape) return false;
+    RecentCall* const call = find_recent(*exe_, [&](const Repeat::Signature& s) {
+      for (size_t i = 0; i < s.inputs.size(); ++i)
+        if (given.views[i].shape != s.inputs[i].shape) return false;
+      return true;
+    });
+    if (!call) return false;
+    const Repeat::Signature& s = call->signature;
     std::vector<void*> inputs, outputs;
     inputs.reserve(given.views.size());
     for (const TensorView& v : given.views) inputs.push_back(v.data);
@@ -261,7 +264,7 @@ class TensorCall {
       }
       outputs.push_back(v.data);
     }
-    return repeat_addresses(*exe_, inputs.data(), outputs.data());
+    return repeat_addresses(*exe_, *call, inputs.data(), outputs.data());
   }
 
   void start(const Arguments& given, Results& results) const {
@@ -281,7 +284,7 @@ class TensorCall {
       if (run) keep_if_lost(*run, given.held);
       throw;
     }
-    if (exe_->core->update_signature(exe_->last.signature)) exe_->last.forget_time();
+    update_recent(*exe_);
     results = {};
     for (const Run::Result& r : run->results()) {
       results.views.push_back(r.view);

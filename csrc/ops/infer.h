@@ -38,6 +38,10 @@ struct OpDef : Op {
     is_host_able = true;
     return *this;
   }
+  OpDef& random() {
+    is_random = true;
+    return *this;
+  }
   OpDef& shape_only() {
     is_shape_only = true;
     return *this;

@@ -24,6 +24,7 @@ const OpRegistry& OpRegistry::instance() {
     register_signal_ops(r);
     register_quantize_ops(r);
     register_generate_ops(r);
+    register_random_ops(r);
     register_control_ops(r);
     register_host_call_ops(r);
     register_extension_ops(r);

@@ -90,6 +90,7 @@ struct Op {
   OpKind kind = OpKind::kTask;
   bool is_host_able = false;   // cheap integer/shape arithmetic: may be computed on the host where its value is needed
   bool is_host_call = false;   // computed by a callable outside the core (host_call.h): always on the host
+  bool is_random = false;      // other results at every run: never computed ahead
   bool is_shape_only = false;  // reads no data of its inputs (Shape, Size): always a host value
   uint64_t host_inputs = 0;    // bit i: infer_shape or tiling reads the value of input i
   void (*infer_shape)(InferContext&) = nullptr;
@@ -120,6 +121,7 @@ void register_image_ops(OpRegistry&);     // Resize, NonMaxSuppression
 void register_signal_ops(OpRegistry&);    // DFT, STFT
 void register_quantize_ops(OpRegistry&);  // QuantizeLinear, DequantizeLinear, DynamicQuantizeLinear, MatMulInteger
 void register_generate_ops(OpRegistry&);  // Shape, Size, Range, ConstantOfShape, Constant, NonZero, …
+void register_random_ops(OpRegistry&);
 void register_control_ops(OpRegistry&);
 void register_host_call_ops(OpRegistry&);
 void register_extension_ops(OpRegistry&);

@@ -71,7 +71,7 @@ bool fits_fold_limit(const LevelBuilder& b, const PlanNode& p, const std::vector
 
 // True when the node was computed and its outputs became constants.
 bool try_fold(LevelBuilder& b, const PlanNode& p) {
-  if (p.op->kind == OpKind::kDataDependent || !b.options->fold) return false;
+  if (p.op->kind == OpKind::kDataDependent || p.op->is_random || !b.options->fold) return false;
   std::vector<const HostTensor*> values;
   std::vector<const Shape*> shapes;
   for (ValueId v : p.node.inputs) {

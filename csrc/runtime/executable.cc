@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "backends/cpu/device.h"
+#include "runtime/input_check.h"
 #include "sync/fork.h"
 #include "sync/spin.h"
 
@@ -88,40 +89,6 @@ void Executable::check_process() const {
     throw DeviceError("[run] this executable was created before fork(); compile the model again in the child process");
 }
 
-void Executable::check_inputs(const std::vector<TensorView>& inputs) const {
-  auto complain = [&](size_t i, const std::string& what) {
-    throw GraphError("[run] input '" + plan_->values[plan_->inputs[i]].name + "': " + what);
-  };
-  std::vector<std::pair<const std::string*, int64_t>> symbols;
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    const TensorType& type = plan_->values[plan_->inputs[i]].type;
-    const Shape& shape = inputs[i].shape;
-    if (inputs[i].dtype != type.dtype)
-      complain(i, std::string("expected ") + name_of(type.dtype) + ", got " + name_of(inputs[i].dtype) +
-                      "; convert it with astype");
-    if (!type.has_rank) continue;
-    if (static_cast<size_t>(shape.rank()) != type.dims.size())
-      complain(i, "expected " + std::to_string(type.dims.size()) + " dimensions " + type.text() + ", got shape " +
-                      shape.text());
-    for (int d = 0; d < shape.rank(); ++d) {
-      const Dim& dim = type.dims[d];
-      if (dim.is_static() && dim.value != shape[d])
-        complain(i, "dim " + std::to_string(d) + " is " + std::to_string(dim.value) + " in the model, got shape " +
-                        shape.text());
-      if (dim.symbol.empty()) continue;
-      bool known = false;
-      for (const auto& [name, value] : symbols) {
-        if (*name != dim.symbol) continue;
-        known = true;
-        if (value != shape[d])
-          complain(i, "dim " + std::to_string(d) + " ('" + dim.symbol + "') is " + std::to_string(shape[d]) +
-                          ", another input has " + std::to_string(value));
-      }
-      if (!known) symbols.emplace_back(&dim.symbol, shape[d]);
-    }
-  }
-}
-
 std::unique_lock<std::mutex> Executable::lock() {
   std::unique_lock<std::mutex> guard = lock_unless_executing();
   if (guard.owns_lock()) return guard;
@@ -137,7 +104,7 @@ std::unique_lock<std::mutex> Executable::lock_unless_executing() {
 std::shared_ptr<Run> Executable::start(const std::vector<TensorView>& inputs, const std::vector<TensorView>& bound,
                                        bool is_async) {
   check_process();
-  check_inputs(inputs);
+  check_inputs(*plan_, inputs);
   auto run = std::make_shared<Run>(shared_from_this(), bound);
   const uint64_t arrived = foresight_ ? now_ticks() : 0;
   const std::unique_lock<std::mutex> guard = lock();
@@ -154,14 +121,18 @@ void Executable::note_repeat(const Run& run, const std::vector<TensorView>& inpu
     if (is_read) return;  // its contents belong to the signature
   std::vector<TensorView> outputs;
   for (const Run::Result& r : run.results()) outputs.push_back(r.view);
-  repeat_.note(schedule, options_.mode != Mode::kHost, !device_->info().computes, *plan_, inputs, outputs);
+  repeats_.note(schedule, counters_.runs, options_.mode != Mode::kHost, !device_->info().computes, *plan_, inputs,
+                outputs);
 }
 
-bool Executable::update_signature(Repeat::Signature& signature) {
+std::vector<std::pair<size_t, Repeat::Signature>> Executable::changed_signatures(const Repeats::Ids& known) {
   const std::unique_lock<std::mutex> guard = lock();
-  if (signature.id == repeat_.signature().id) return false;
-  signature = repeat_.signature();
-  return true;
+  return repeats_.changes(known);
+}
+
+bool Executable::has_own_operators() const {
+  return std::any_of(nodes_.begin(), nodes_.end(),
+                     [](const NodeInfo& node) { return node.op == "Extension" || node.op == "HostCall"; });
 }
 
 bool Executable::repeat(uint64_t id, void* const* inputs, void* const* outputs, bool may_block) {
@@ -170,12 +141,13 @@ bool Executable::repeat(uint64_t id, void* const* inputs, void* const* outputs, 
       may_block ? lock() : std::unique_lock<std::mutex>(mutex_, std::try_to_lock);
   if (!guard.owns_lock()) return false;
   Stream& stream = streams_->first();
-  if (repeat_.signature().id != id || recorder_ || !stream.begin_inline()) return false;
-  if (foresight_) foresight_->begin_run(repeat_.signature().inputs, now_ticks());
+  Repeat& again = repeats_.at(id);
+  if (again.signature().id != id || recorder_ || !stream.begin_inline()) return false;
+  if (foresight_) foresight_->begin_run(again.signature().inputs, now_ticks());
   repeat_event_.reset();
   try {
-    const std::shared_ptr<Arena::Slab>& slab = arena_->reserve(repeat_.arena_bytes());
-    repeat_.run(inputs, outputs, slab ? slab->base() : nullptr, *streams_, repeat_event_, counters_, sequence_);
+    const std::shared_ptr<Arena::Slab>& slab = arena_->reserve(again.arena_bytes());
+    again.run(inputs, outputs, slab ? slab->base() : nullptr, *streams_, repeat_event_, counters_, sequence_);
     stream.record(&repeat_event_);
   } catch (...) {
     stream.end_inline();
@@ -189,7 +161,7 @@ bool Executable::repeat(uint64_t id, void* const* inputs, void* const* outputs, 
 
 void Executable::warm_up(const std::vector<TensorView>& inputs) {
   check_process();
-  check_inputs(inputs);
+  check_inputs(*plan_, inputs);
   auto run = std::make_shared<Run>(shared_from_this(), std::vector<TensorView>{});
   {
     const std::unique_lock<std::mutex> guard = lock();
@@ -231,7 +203,7 @@ std::optional<bool> Executable::resolve_shapes(const std::vector<Shape>& shapes,
     inputs.push_back({plan_->values[plan_->inputs[i]].type.dtype, shapes[i], nullptr});
     arguments.push_back({inputs.back(), nullptr});
   }
-  check_inputs(inputs);
+  check_inputs(*plan_, inputs);
   const std::unique_lock<std::mutex> guard = lock();
   RunContext context;
   context.counters = &counters_;
@@ -311,7 +283,7 @@ void Executable::resize_caches(size_t tiling_bytes, size_t schedule_bytes) {
   const std::unique_lock<std::mutex> guard = lock();
   tilings_.resize(tiling_bytes);
   root_->resize_schedule_cache(schedule_bytes);
-  repeat_.forget();
+  repeats_.forget();
   if (foresight_) foresight_->try_again();
 }
 
@@ -327,7 +299,7 @@ void Executable::drop_cache_entries(size_t n) {
   tilings_.cache().drop(n);
   root_->drop_schedule(n);
   root_->forget();
-  repeat_.forget();
+  repeats_.forget();
 }
 
 std::string Executable::find_race() {

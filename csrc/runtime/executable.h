@@ -61,12 +61,14 @@ class Executable : public std::enable_shared_from_this<Executable> {
   std::shared_ptr<Run> start(const std::vector<TensorView>& inputs, const std::vector<TensorView>& bound,
                              bool is_async);
 
-  // Copies the signature that repeat accepts at present unless `signature` is it; false then.
-  bool update_signature(Repeat::Signature& signature);
+  // The signatures that repeat accepts at present, by place, where they are others than `known`.
+  std::vector<std::pair<size_t, Repeat::Signature>> changed_signatures(const Repeats::Ids& known);
   // Runs the model once more with the input shapes of signature `id`; `inputs` and `outputs` are the addresses of its
   // inputs and results. False, and nothing done, when the signature is out of date, the stream is busy, a recording is
   // on or, unless `may_block`, the executable is in use: start a run then. Throws the error of a kernel.
   bool repeat(uint64_t id, void* const* inputs, void* const* outputs, bool may_block);
+  // Whether it has operators of users, whose time may change from run to run whatever the shapes.
+  bool has_own_operators() const;
 
   // Runs the model on `inputs` and waits: tilings are cached afterwards, and schedules loaded unless in host mode.
   // Throws like start and wait.
@@ -108,7 +110,6 @@ class Executable : public std::enable_shared_from_this<Executable> {
  private:
   friend class Run;
   Executable(std::shared_ptr<const Plan> plan, const ExecutableOptions& options);
-  void check_inputs(const std::vector<TensorView>& inputs) const;
   void launch(Run& run, const std::vector<TensorView>& inputs, const Sighting& sighting, bool is_async, bool is_warmup);
   Stats counters();
   // The lock of what is below. Throws PlanError in a thread that holds it: an operator may not run its own model.
@@ -140,7 +141,7 @@ class Executable : public std::enable_shared_from_this<Executable> {
   RunCounters counters_;
   HotShapes hot_shapes_;
   uint32_t sequence_ = 0;
-  Repeat repeat_;
+  Repeats repeats_;
   Event repeat_event_;
   std::unique_ptr<Recorder> recorder_;
   std::unique_ptr<Foresight> foresight_;  // last: its thread uses all of the above; set before the first run

@@ -69,6 +69,8 @@ def _elementwise() -> list[onnx.ModelProto]:
         single("Cast", [X], to=T.INT32),
         single("CastLike", [X, np.float16(0)]),
         single("Dropout", [X, F(0.5)], outputs=2),
+        single("Dropout", [X, F(0.5), np.array(True)], outputs=2, seed=1),
+        *(single(op, [X], seed=1.0) for op in ("RandomNormalLike", "RandomUniformLike", "Bernoulli", "Multinomial")),
         single("PRelu", [X, F([[0.5]])]),
         single("Where", [MASK, X, F(0)]),
     ]

@@ -88,3 +88,10 @@ def test_changelog_has_the_version() -> None:
 def test_decisions_are_numbered_without_gaps() -> None:
     numbers = sorted(int(p.name[:4]) for p in (ROOT / "docs" / "decisions").glob("[0-9]*.md"))
     assert numbers == list(range(1, len(numbers) + 1))
+
+
+def test_the_index_has_every_decision_by_its_title() -> None:
+    index = read("docs/decisions/README.md")
+    for path in (ROOT / "docs" / "decisions").glob("[0-9]*.md"):
+        number, title = path.read_text(encoding="utf-8").splitlines()[0].removeprefix("# ").split(". ", 1)
+        assert f"| {number} | [{title}]({path.name}) |" in index

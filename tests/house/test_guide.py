@@ -92,8 +92,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "weights.bin").unlink()
     save(tmp_path / "new.onnx", [helper.make_node("Tanh", ["x"], ["y"])], [x], {}, opset=99)
     nodes = [
-        helper.make_node("RandomNormalLike", ["x"], ["p"], "noise"),
-        helper.make_node("Multinomial", ["p"], ["y"], "draw"),
+        helper.make_node("MaxRoiPool", ["x", "x"], ["p"], "regions", pooled_shape=[1, 1]),
+        helper.make_node("ImageDecoder", ["p"], ["y"], "decode"),
     ]
     save(tmp_path / "unknown.onnx", nodes, [x], {})
     small = helper.make_tensor_value_info("x", TensorProto.INT8, ["batch", 8])

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 import ascendsched as asc
 from tests.stress.test_threads import THREADS, in_threads
@@ -16,16 +17,23 @@ pytestmark = pytest.mark.sanitize
 ROUNDS = 20
 WAIT_S = 60.0
 
+Arrays = list[NDArray[np.float32]]
+
+
+def cases(rows: list[int], fuse: bool = True) -> tuple[Arrays, Arrays]:
+    """Inputs of `branches` with these rows, and the results of one thread and stream."""
+    one = asc.compile(branches(3, 3, 16), mode="sink", threads=1, options=asc.Options(fuse=fuse))
+    rng = np.random.default_rng(1)
+    inputs = [rng.standard_normal((count, 16)).astype(np.float32) for count in rows]
+    return inputs, [one(x) for x in inputs]
+
 
 @pytest.mark.parametrize("mode", ["host", "sink", "auto"])
 @pytest.mark.parametrize("fuse", [True, False])
 def test_threads_sharing_streams_get_their_own_results(mode: str, fuse: bool) -> None:
     options = asc.Options(streams=2, fuse=fuse)
     exe = asc.compile(branches(3, 3, 16), mode=mode, threads=2, options=options)
-    one = asc.compile(branches(3, 3, 16), mode="sink", threads=1, options=asc.Options(fuse=fuse))
-    rng = np.random.default_rng(1)
-    inputs = [rng.standard_normal((1 + i % 3, 16)).astype(np.float32) for i in range(12)]
-    expected = [one(x) for x in inputs]
+    inputs, expected = cases([1 + i % 3 for i in range(12)], fuse)
 
     def work(number: int) -> None:
         for i in range(ROUNDS):
@@ -47,10 +55,7 @@ def test_threads_sharing_streams_node_by_node_get_their_own_results(workers: int
     """No schedule is kept: shapes come and go in any order, with runs in flight, some of them cancelled."""
     options = asc.Options(streams=2, pipeline_workers=workers, schedule_cache_bytes=0)
     exe = asc.compile(branches(3, 3, 16), mode="host", threads=2, options=options)
-    one = asc.compile(branches(3, 3, 16), mode="sink", threads=1)
-    rng = np.random.default_rng(1)
-    inputs = [rng.standard_normal((1 + 7 * i % 50, 16)).astype(np.float32) for i in range(12)]
-    expected = [one(x) for x in inputs]
+    inputs, expected = cases([1 + 7 * i % 50 for i in range(12)])
 
     def work(number: int) -> None:
         for i in range(ROUNDS):

@@ -16,13 +16,18 @@ ort.set_default_logger_severity(4)
 # Operators that may be refused, and cases that onnxruntime does not judge; each with its reason.
 REFUSED = {
     "BatchNormalization": "training mode before opset 14 is refused by name",
-    "Bernoulli": "random results are refused by name",
-    "Dropout": "random results are refused when it runs",
 }
 UNJUDGED = {
     "test_maxunpool_export_with_output_shape": "onnxruntime counts in the output shape, ONNX in the one before",
 }
+# Cases whose numbers are random: their types and shapes are compared.
+RANDOM = ("test_bernoulli", "test_training_dropout")
 ABSOLUTE = {"DFT": 1e-3}  # sums of hundreds, in float32 there
+
+
+def is_random(name):
+    """Whether a case draws random numbers; a dropout that drops nothing does not."""
+    return name.startswith(RANDOM) and "zero_ratio" not in name
 
 
 def expected(case):
@@ -56,6 +61,8 @@ def test_older_form_gives_what_onnxruntime_gives(pair):
         for ours, theirs in zip(got, wanted, strict=True):
             assert ours.shape == theirs.shape, case.name
             assert ours.dtype == theirs.dtype, case.name
+            if is_random(case.name):
+                continue
             if theirs.dtype.kind in "biuO":
                 np.testing.assert_array_equal(ours, theirs, case.name)
             else:

@@ -83,7 +83,7 @@ def test_what_cannot_be_calibrated_on_is_refused(tmp_path: Path):
         (["--calibrate", str(path)], "fewer than 8 launches"),
         (["--calibrate", str(tmp_path / "none.json")], "does not exist"),
         (["resnet-50", "--device", str(path)], "no cost profile"),
-        (["resnet-50", "--html", str(tmp_path / "no" / "p.html")], "no folder for"),
+        (["resnet-50", "--html", str(tmp_path / "no" / "p.html")], "no folder for it"),
     ):
         result = CliRunner().invoke(main, ["simulate", *arguments])
         assert result.exit_code == 1

@@ -145,7 +145,7 @@ def test_random_inputs_that_no_memory_holds_are_refused(dtype: str, length: str)
 def test_simulate_refuses_a_folder_that_is_not_there_before_it_starts(option: str) -> None:
     result = invoke("simulate", "no such model", option, "no/folder/file")
     assert result.exit_code == 1
-    assert result.output == "ascendsched: [simulate] no folder for 'no/folder/file'; create it first\n"
+    assert result.output == "ascendsched: [simulate] cannot write 'no/folder/file': no folder for it; create it first\n"
 
 
 def test_files_that_are_no_array_or_differ_from_the_shape_are_refused(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Runs that repeat the last signature: the shortest way of a call, and what it must not forget."""
+"""Runs that repeat one of the last signatures: the shortest way of a call, and what it must not forget."""
 
 from __future__ import annotations
 
@@ -91,3 +91,46 @@ def test_the_run_of_a_binding_keeps_what_it_needs_and_no_more():
     del run
     gc.collect()
     assert kept() is None
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("count", [2, 4, 7])
+def test_shapes_that_take_turns_get_their_own_results_in_every_way_to_call(mode, count):
+    exe = asc.compile(chain("Neg", "Abs", shape=("n", 4)), mode=mode, threads=1)
+    inputs = [np.random.default_rng(n).standard_normal((n + 1, 4)).astype(np.float32) for n in range(count)]
+    bindings = [exe.bind({"v0": x}, {"v2": np.empty_like(x)}) for x in inputs]
+    fresh = [exe.bind({"v0": x}) for x in inputs]
+    for turn in range(10):
+        order = range(count) if turn < 6 else np.random.default_rng(turn).integers(count, size=count)
+        for i in order:
+            x, wanted = inputs[i], abs(inputs[i])
+            np.testing.assert_array_equal(exe(x), wanted)
+            np.testing.assert_array_equal(exe.run({"v0": x})["v2"], wanted)
+            np.testing.assert_array_equal(bindings[i].run()["v2"], wanted)
+            np.testing.assert_array_equal(fresh[i].run()["v2"], wanted)
+    assert exe.stats()["runs"] == 4 * 10 * count
+
+
+def test_shapes_that_take_turns_hold_while_caches_are_emptied_and_changed():
+    exe = asc.compile(chain("Neg", shape=("n", 4)), mode="sink", threads=1)
+    inputs = [np.full((n, 4), n, np.float32) for n in (1, 2, 3)]
+    bindings = [exe.bind({"v0": x}) for x in inputs]
+    for turn in range(30):
+        for x, binding in zip(inputs, bindings, strict=True):
+            np.testing.assert_array_equal(binding.run()["v1"], -x)
+        if turn % 5 == 4:
+            exe._core.drop_cache_entries(turn)
+        if turn % 10 == 9:
+            exe.resize_caches(1 << 20, 1 << 20)
+
+
+def test_an_error_in_one_of_two_shapes_that_take_turns_is_raised_and_the_others_work():
+    node = h.make_node("Gather", ["x", "i"], ["y"], name="look")
+    exe = asc.compile(
+        model([node], [info("x", shape=("n", 4)), info("i", T.INT64, (2,))], [info("y")]), mode="sink", threads=1
+    )
+    few, many, i = np.ones((2, 4), np.float32), np.ones((5, 4), np.float32), np.array([0, 4])
+    for _ in range(6):
+        with pytest.raises(asc.GraphError, match="Gather 'look'"):
+            exe(few, i)
+        assert exe(many, i).shape == (2, 4)

@@ -256,7 +256,7 @@ def test_a_failed_save_leaves_the_old_file(saved: Path, monkeypatch: pytest.Monk
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("os.fsync", full)
-    with pytest.raises(asc.GraphError, match="No space left"):
+    with pytest.raises(asc.WriteError, match="No space left"):
         exe.save(saved)
     assert saved.read_bytes() == good
     assert sorted(p.name for p in saved.parent.iterdir()) == ["m.asc", "model.onnx"]
@@ -278,7 +278,7 @@ def test_a_path_that_is_no_file_is_refused(tmp_path: Path) -> None:
     with pytest.raises(asc.GraphError, match="is a path, got NoneType"):
         asc.load(None)  # type: ignore[arg-type]
     for path in (tmp_path / "absent" / "m.asc", tmp_path):
-        with pytest.raises(asc.GraphError, match=r"\[save\] cannot write"):
+        with pytest.raises(asc.WriteError, match=r"\[save\] cannot write"):
             exe.save(path)
     assert not list(tmp_path.iterdir())
 

@@ -26,7 +26,7 @@ exe = asc.compile(g, threads=1)
 resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[2]), resource.RLIM_INFINITY))
 try:
     exe.save(sys.argv[1])
-except asc.GraphError as error:
+except asc.WriteError as error:
     print(error)
 resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
 print(exe(np.ones((1, 256), np.float32)).shape)
@@ -105,7 +105,7 @@ def test_the_longest_name_that_the_system_takes_serves(tmp_path: Path) -> None:
 @pytest.mark.parametrize("target", ["absent/m.asc", ".", "x" * 300, "a\0b"], ids=["absent", "folder", "long", "zero"])
 def test_a_path_that_cannot_be_written_is_an_error(target: str, tmp_path: Path) -> None:
     exe = asc.compile(small_mlp(), threads=1)
-    with pytest.raises(asc.GraphError, match=r"^\[save\] cannot write "):
+    with pytest.raises(asc.WriteError, match=r"^\[save\] cannot write "):
         exe.save(f"{tmp_path}/{target}")
     assert list(tmp_path.iterdir()) == []
     assert exe(rows(3)["x"]).shape == (3, 8)
@@ -116,7 +116,7 @@ def test_a_read_only_folder_is_an_error(tmp_path: Path) -> None:
     exe = asc.compile(small_mlp(), threads=1)
     tmp_path.chmod(0o500)
     try:
-        with pytest.raises(asc.GraphError, match=r"^\[save\] cannot write .*Permission denied"):
+        with pytest.raises(asc.WriteError, match=r"^\[save\] cannot write .*Permission denied"):
             exe.save(tmp_path / "m.asc")
     finally:
         tmp_path.chmod(0o700)

@@ -211,7 +211,7 @@ def test_settings_come_back_as_they_were_written(tmp_path: Path) -> None:
     again = read_settings(path)
     assert (again.mode, again.threads, again.options) == ("sink", 3, options)
     assert "fuse" not in path.read_text(encoding="utf-8")
-    with pytest.raises(PlanError, match="cannot write"):
+    with pytest.raises(asc.WriteError, match="cannot write"):
         Settings().save(tmp_path / "no" / "folder")
 
 

@@ -2,36 +2,12 @@
 
 #include <algorithm>
 #include <cstring>
-#include <type_traits>
 
 #include "backends/cpu/vec_table.h"
+#include "backends/cpu/wrapping.h"
 
 namespace asc::cpu {
 namespace {
-
-// Integers wrap: arithmetic in an unsigned type of at least 32 bits has no overflow.
-template <typename T>
-using Wrapping = std::conditional_t<sizeof(T) == 8, uint64_t, uint32_t>;
-
-struct AddTo {
-  template <typename T>
-  static T apply(T a, T b) {
-    if constexpr (std::is_integral_v<T>)
-      return static_cast<T>(static_cast<Wrapping<T>>(a) + static_cast<Wrapping<T>>(b));
-    else
-      return a + b;
-  }
-};
-
-struct MulBy {
-  template <typename T>
-  static T apply(T a, T b) {
-    if constexpr (std::is_integral_v<T>)
-      return static_cast<T>(static_cast<Wrapping<T>>(a) * static_cast<Wrapping<T>>(b));
-    else
-      return a * b;
-  }
-};
 
 // NaN wins, as in NumPy.
 struct MinOf {
@@ -132,8 +108,8 @@ CombineFn find_combine(const TilingContext& ctx, DType type) {
   if (reduction == "none") return overwrite_for(size_of(type));
   if (reduction == "max" || (reduction == "add" && is_bool)) return combine_for<MaxOf>(type);
   if (reduction == "min" || (reduction == "mul" && is_bool)) return combine_for<MinOf>(type);
-  if (reduction == "add") return combine_for<AddTo>(type);
-  if (reduction == "mul") return combine_for<MulBy>(type);
+  if (reduction == "add") return combine_for<AddOp>(type);
+  if (reduction == "mul") return combine_for<MulOp>(type);
   fail_tiling(ctx, "reduction '" + std::string(reduction) + "' is unknown; use none, add, mul, min or max");
 }
 

@@ -57,10 +57,6 @@ void for_integers(const F& f) {
   for_types(UnsignedTypes{}, f);
 }
 
-// Unsigned type in which arithmetic on T wraps without promotion to int.
-template <typename T>
-using Wrapping = std::conditional_t<(sizeof(T) < 4), uint32_t, std::make_unsigned_t<T>>;
-
 // float16 and bfloat16 are computed in float32, chunk by chunk.
 constexpr size_t kChunk = 256;
 

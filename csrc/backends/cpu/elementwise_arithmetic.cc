@@ -1,36 +1,10 @@
 // Add, Sub, Mul, PRelu and the comparisons. Integers wrap.
 #include "backends/cpu/elementwise_binary.h"
+#include "backends/cpu/wrapping.h"
 
 namespace asc {
 namespace {
 
-struct AddOp {
-  template <typename T>
-  static T apply(T a, T b) {
-    if constexpr (std::is_integral_v<T>)
-      return static_cast<T>(static_cast<Wrapping<T>>(a) + static_cast<Wrapping<T>>(b));
-    else
-      return a + b;
-  }
-};
-struct SubOp {
-  template <typename T>
-  static T apply(T a, T b) {
-    if constexpr (std::is_integral_v<T>)
-      return static_cast<T>(static_cast<Wrapping<T>>(a) - static_cast<Wrapping<T>>(b));
-    else
-      return a - b;
-  }
-};
-struct MulOp {
-  template <typename T>
-  static T apply(T a, T b) {
-    if constexpr (std::is_integral_v<T>)
-      return static_cast<T>(static_cast<Wrapping<T>>(a) * static_cast<Wrapping<T>>(b));
-    else
-      return a * b;
-  }
-};
 struct PReluOp {
   template <typename T>
   static T apply(T x, T slope) {

@@ -1,5 +1,6 @@
 // Logical and bitwise operators.
 #include "backends/cpu/elementwise_binary.h"
+#include "backends/cpu/wrapping.h"
 
 namespace asc {
 namespace {

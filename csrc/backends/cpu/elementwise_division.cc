@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "backends/cpu/elementwise_binary.h"
+#include "backends/cpu/wrapping.h"
 
 namespace asc {
 namespace {

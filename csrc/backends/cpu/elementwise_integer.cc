@@ -1,5 +1,6 @@
 // Unary operators of integers and booleans, and the tests IsNaN and IsInf, which look at bits.
 #include "backends/cpu/elementwise.h"
+#include "backends/cpu/wrapping.h"
 
 namespace asc {
 namespace {

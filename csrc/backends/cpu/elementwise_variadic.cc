@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "backends/cpu/elementwise_binary.h"
+#include "backends/cpu/wrapping.h"
 
 namespace asc {
 namespace {
@@ -20,15 +21,6 @@ struct MinOp {
   template <typename T>
   static T apply(T a, T b) {
     return a < b || a != a ? a : b;
-  }
-};
-struct SumOp {
-  template <typename T>
-  static T apply(T a, T b) {
-    if constexpr (std::is_integral_v<T>)
-      return static_cast<T>(static_cast<Wrapping<T>>(a) + static_cast<Wrapping<T>>(b));
-    else
-      return a + b;
   }
 };
 
@@ -160,8 +152,8 @@ void add_numbers(KernelRegistry& registry, const char* name) {
 void register_variadic_kernels(KernelRegistry& registry) {
   add_numbers<MaxOp, &VecTable::max>(registry, "Max");
   add_numbers<MinOp, &VecTable::min>(registry, "Min");
-  add_numbers<SumOp, &VecTable::add>(registry, "Sum");
-  add_floats<SumOp, &VecTable::add, Mean::kYes>(registry, "Mean");
+  add_numbers<AddOp, &VecTable::add>(registry, "Sum");
+  add_floats<AddOp, &VecTable::add, Mean::kYes>(registry, "Mean");
 }
 
 }  // namespace asc

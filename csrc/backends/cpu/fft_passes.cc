@@ -1,5 +1,7 @@
 #include "backends/cpu/fft_passes.h"
 
+#include <cstddef>
+
 // The code below exists once per instruction set. Standard headers stay outside of the target pragmas, so that no
 // inline function of theirs is compiled for a set that the CPU may lack.
 namespace asc::cpu {
@@ -9,8 +11,6 @@ namespace base {
 #define ASC_FFT_BYTES 16
 #include "backends/cpu/fft_passes.inc"
 #undef ASC_FFT_BYTES
-constexpr FftPasses<float> kFloat = kPasses<float>;
-constexpr FftPasses<double> kDouble = kPasses<double>;
 }  // namespace base
 
 #if defined(__x86_64__) && !defined(__clang__)
@@ -20,8 +20,6 @@ namespace v3 {
 #define ASC_FFT_BYTES 32
 #include "backends/cpu/fft_passes.inc"
 #undef ASC_FFT_BYTES
-constexpr FftPasses<float> kFloat = kPasses<float>;
-constexpr FftPasses<double> kDouble = kPasses<double>;
 }  // namespace v3
 #pragma GCC pop_options
 
@@ -31,40 +29,27 @@ namespace v4 {
 #define ASC_FFT_BYTES 64
 #include "backends/cpu/fft_passes.inc"
 #undef ASC_FFT_BYTES
-constexpr FftPasses<float> kFloat = kPasses<float>;
-constexpr FftPasses<double> kDouble = kPasses<double>;
 }  // namespace v4
 #pragma GCC pop_options
 #endif
 
 template <typename T>
-const FftPasses<T>& passes_of(const FftPasses<T>& base, [[maybe_unused]] const FftPasses<T>& v3,
-                              [[maybe_unused]] const FftPasses<T>& v4) {
-  return current_isa() == Isa::kV4 ? v4 : current_isa() == Isa::kV3 ? v3 : base;
-}
+constexpr const FftPasses<T>* kVersions[kIsaCount] = {
+    &base::kPasses<T>,
+#if defined(__x86_64__) && !defined(__clang__)
+    &v3::kPasses<T>,
+    &v4::kPasses<T>,
+#endif
+};
 
 }  // namespace
 
-#if defined(__x86_64__) && !defined(__clang__)
-template <>
-const FftPasses<float>& fft_passes() {
-  static const FftPasses<float>& table = passes_of(base::kFloat, v3::kFloat, v4::kFloat);
+template <typename T>
+const FftPasses<T>& fft_passes() {
+  static const FftPasses<T>& table = *kVersions<T>[static_cast<size_t>(current_isa())];
   return table;
 }
-template <>
-const FftPasses<double>& fft_passes() {
-  static const FftPasses<double>& table = passes_of(base::kDouble, v3::kDouble, v4::kDouble);
-  return table;
-}
-#else
-template <>
-const FftPasses<float>& fft_passes() {
-  return base::kFloat;
-}
-template <>
-const FftPasses<double>& fft_passes() {
-  return base::kDouble;
-}
-#endif
+template const FftPasses<float>& fft_passes();
+template const FftPasses<double>& fft_passes();
 
 }  // namespace asc::cpu

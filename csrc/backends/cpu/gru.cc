@@ -10,8 +10,6 @@
 namespace asc::cpu {
 namespace {
 
-enum Input { kX, kW, kR, kBias, kLengths, kInitialState };
-
 struct GruTiling : TilingOf<GruTiling> {
   Recurrence r;
   StepWeights input, gates, candidates;
@@ -21,26 +19,19 @@ struct GruTiling : TilingOf<GruTiling> {
   bool is_plain = false;                                    // VecTable::gru_cells does it
   Activation gate[2], candidate[2];                         // by direction
   int64_t state_gates() const { return is_plain ? 3 : 2; }  // of `gates`; `candidates` have the others
+
+  const Recurrence& recurrence() const { return r; }
   int64_t weight_elements() const {
     return input.packed_elements() + gates.packed_elements() + candidates.packed_elements();
   }
+  void pack_direction(int d, const float* w, const float* recurrent, float* to) const {
+    const int64_t h = r.hidden;
+    input.pack(w + d * input.elements(), to);
+    gates.pack(recurrent + d * 3 * h * h, to + input.packed_elements());
+    if (!is_plain)
+      candidates.pack(recurrent + (d * 3 + 2) * h * h, to + input.packed_elements() + gates.packed_elements());
+  }
 };
-
-// The weights of direction d.
-void pack_direction(const GruTiling& t, int d, const float* w, const float* r, float* to) {
-  const int64_t h = t.r.hidden;
-  t.input.pack(w + d * t.input.elements(), to);
-  t.gates.pack(r + d * 3 * h * h, to + t.input.packed_elements());
-  if (!t.is_plain)
-    t.candidates.pack(r + (d * 3 + 2) * h * h, to + t.input.packed_elements() + t.gates.packed_elements());
-}
-
-void pack_weights(const Tiling& tiling, const void* const* inputs, void* packed) {
-  const auto& t = static_cast<const GruTiling&>(tiling);
-  for (int d = 0; d < t.r.directions; ++d)
-    pack_direction(t, d, static_cast<const float*>(inputs[kW]), static_cast<const float*>(inputs[kR]),
-                   static_cast<float*>(packed) + d * t.weight_elements());
-}
 
 // The workspace of one launch.
 struct Scratch {
@@ -170,12 +161,7 @@ Status launch_gru(const Task& task, void* const* slots, Worker& worker) {
   for_each_direction(t.r, [&](int d, int64_t number) {
     Cutter cutter(workspace + static_cast<size_t>(number) * t.scratch_bytes);
     const Scratch s(t, t.packed_bytes == 0, cutter);
-    const float* weights = s.weights;
-    if (t.packed_bytes > 0)
-      weights = static_cast<const float*>(task.packed(slots)) + d * t.weight_elements();
-    else
-      pack_direction(t, d, task.input<float>(slots, kW), task.input<float>(slots, kR), s.weights);
-    GruPass(task, slots, t, s, d, weights).run();
+    GruPass(task, slots, t, s, d, weights_of(t, task, slots, d, s.weights)).run();
     if (task.has_output(slots, 1)) store_state(t.r, d, s.state, task.output<float>(slots, 1));
   });
   return Status::kOk;
@@ -207,11 +193,8 @@ std::shared_ptr<const Tiling> tile_gru(const TilingContext& ctx) {
   const bool packs = ctx.is_constant(kW) && ctx.is_constant(kR);
   if (packs)
     pack_weights_once(*t, r, 0x677275, t->weight_elements(),
-                      t->input.layout() << 2 | t->gates.layout() << 1 | t->is_plain, pack_weights);
-  Cutter cutter(nullptr);
-  const Scratch scratch(*t, !packs, cutter);
-  t->scratch_bytes = cutter.used();
-  t->workspace_bytes = static_cast<size_t>(r.scratches()) * t->scratch_bytes;
+                      t->input.layout() << 2 | t->gates.layout() << 1 | t->is_plain, pack_directions<GruTiling>);
+  size_workspace<Scratch>(*t, !packs);
   return t;
 }
 

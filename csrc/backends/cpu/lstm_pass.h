@@ -7,8 +7,8 @@
 
 namespace asc::cpu {
 
-// Operands that all LSTM kernels have.
-enum LstmInput { kLstmX, kLstmW, kLstmR, kLstmBias, kLstmLengths, kLstmState, kLstmCell, kLstmPeephole };
+// Operands that LSTM kernels have besides.
+enum LstmInput { kInitialCell = kInitialState + 1, kPeephole };
 
 struct LstmPlan {
   Recurrence r;
@@ -42,12 +42,12 @@ template <typename X, typename Weights>
 void run_lstm(const Task& task, void* const* slots, const LstmPlan& p, const LstmScratch<X>& s, int d, const X* x,
               const Weights& weights) {
   const Recurrence& r = p.r;
-  const float* peephole = optional_input<float>(task, slots, kLstmPeephole);
+  const float* peephole = optional_input<float>(task, slots, kPeephole);
   if (peephole) peephole += d * 3 * r.hidden;
-  sum_lstm_bias(p, d, optional_input<float>(task, slots, kLstmBias), s.bias);
-  load_state(r, d, optional_input<float>(task, slots, kLstmState), s.state);
-  load_state(r, d, optional_input<float>(task, slots, kLstmCell), s.cell);
-  const Sequences<X> sequences(r, d, x, optional_input<int32_t>(task, slots, kLstmLengths), s.rows,
+  sum_lstm_bias(p, d, optional_input<float>(task, slots, kBias), s.bias);
+  load_state(r, d, optional_input<float>(task, slots, kInitialState), s.state);
+  load_state(r, d, optional_input<float>(task, slots, kInitialCell), s.cell);
+  const Sequences<X> sequences(r, d, x, optional_input<int32_t>(task, slots, kLengths), s.rows,
                                task.has_output(slots, 0) ? task.output<float>(slots, 0) : nullptr);
   const int64_t longest = sequences.longest();
   for (int64_t begin = 0; begin < longest; begin += r.chunk) {

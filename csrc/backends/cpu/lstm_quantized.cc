@@ -9,7 +9,7 @@ namespace asc::cpu {
 namespace {
 
 enum Input { kWScale = 8, kWZero, kRScale, kRZero };
-constexpr int kWeightInputs[] = {kLstmW, kLstmR, kWScale, kWZero, kRScale, kRZero};
+constexpr int kWeightInputs[] = {kW, kR, kWScale, kWZero, kRScale, kRZero};
 
 struct QuantizedTiling : TilingOf<QuantizedTiling> {
   LstmPlan plan;
@@ -57,8 +57,8 @@ void pack_matrix(const QuantizedTiling& t, int d, int64_t k, const void* bytes, 
 void pack_direction(const QuantizedTiling& t, int d, const void* const* inputs, void* packed) {
   const Recurrence& r = t.plan.r;
   const auto given = [&](int i) { return t.has(i) ? inputs[i] : nullptr; };
-  pack_matrix(t, d, r.in, inputs[kLstmW], inputs[kWScale], t.w_scales, given(kWZero), t.w_zeros, packed);
-  pack_matrix(t, d, r.hidden, inputs[kLstmR], inputs[kRScale], t.r_scales, given(kRZero), t.r_zeros,
+  pack_matrix(t, d, r.in, inputs[kW], inputs[kWScale], t.w_scales, given(kWZero), t.w_zeros, packed);
+  pack_matrix(t, d, r.hidden, inputs[kR], inputs[kRScale], t.r_scales, given(kRZero), t.r_zeros,
               static_cast<char*>(packed) + matrix_bytes(r.in, t.plan.gates()));
 }
 
@@ -132,13 +132,13 @@ class ByteWeights {
 Status launch_quantized(const Task& task, void* const* slots, Worker& worker) {
   const auto& t = *static_cast<const QuantizedTiling*>(task.tiling);
   const Recurrence& r = t.plan.r;
-  const Status status = check_lengths(r, optional_input<int32_t>(task, slots, kLstmLengths), worker);
+  const Status status = check_lengths(r, optional_input<int32_t>(task, slots, kLengths), worker);
   if (status != Status::kOk) return status;
   Cutter cutter(task.workspace(slots));
   const int64_t count = r.steps * r.batch * r.in;
   auto* x = cutter.take<uint8_t>(count);
   auto* scratches = cutter.take<char>(0);
-  const ByteScale q = quantize_bytes(task.input<float>(slots, kLstmX), count, x);
+  const ByteScale q = quantize_bytes(task.input<float>(slots, kX), count, x);
   const void* inputs[kRZero + 1] = {};
   for (int i : kWeightInputs) inputs[i] = optional_input<char>(task, slots, i);
   for_each_direction(r, [&](int d, int64_t number) {
@@ -156,9 +156,9 @@ Status launch_quantized(const Task& task, void* const* slots, Worker& worker) {
 
 std::shared_ptr<const Tiling> tile_quantized(const TilingContext& ctx) {
   auto t = create_tiling<QuantizedTiling>(launch_quantized, byte_gemm().name);
-  t->plan = read_lstm(ctx, ctx.input(kLstmR)[1]);
+  t->plan = read_lstm(ctx, ctx.input(kR)[1]);
   const Recurrence& r = t->plan.r;
-  t->is_signed = ctx.dtype(kLstmW) == DType::kInt8;
+  t->is_signed = ctx.dtype(kW) == DType::kInt8;
   bool packs = true;
   for (int i : kWeightInputs) {
     if (!ctx.has_input(i)) continue;

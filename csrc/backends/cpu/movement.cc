@@ -16,6 +16,7 @@ void register_movement_kernels(KernelRegistry& registry) {
   cpu::register_elements(registry);
   cpu::register_tuples(registry);
   cpu::register_generate(registry);
+  cpu::register_random(registry);
   cpu::register_one_hot(registry);
   cpu::register_nonzero(registry);
 }

@@ -16,6 +16,7 @@ void register_gather(KernelRegistry& registry);
 void register_elements(KernelRegistry& registry);
 void register_tuples(KernelRegistry& registry);
 void register_generate(KernelRegistry& registry);
+void register_random(KernelRegistry& registry);
 void register_one_hot(KernelRegistry& registry);
 void register_nonzero(KernelRegistry& registry);
 

@@ -45,6 +45,14 @@ constexpr NBitsGemm kTable = {"vector:bits", wants_sums, multiply};
 #pragma GCC pop_options
 #endif
 
+constexpr const NBitsGemm* kVersions[kIsaCount] = {
+    &base::kTable,
+#if defined(__x86_64__) && !defined(__clang__)
+    &v3::kTable,
+    &v4::kTable,
+#endif
+};
+
 int64_t words_of_column(const NBitsWeights& s) { return (s.k * s.bits + 31) / 32; }
 
 // from[n][stride] to panels of rows of the first `rows` entries; padding columns get `fill`.
@@ -94,20 +102,7 @@ void pack_nbits(const NBitsWeights& s, const uint8_t* codes, const float* scales
   });
 }
 
-const NBitsGemm* nbits_gemm_of(Isa isa) {
-  switch (isa) {
-    case Isa::kBase:
-      return &base::kTable;
-#if defined(__x86_64__) && !defined(__clang__)
-    case Isa::kV3:
-      return &v3::kTable;
-    case Isa::kV4:
-      return &v4::kTable;
-#endif
-    default:
-      return nullptr;
-  }
-}
+const NBitsGemm* nbits_gemm_of(Isa isa) { return kVersions[static_cast<size_t>(isa)]; }
 
 const NBitsGemm& nbits_gemm() {
   static const NBitsGemm& table = *nbits_gemm_of(current_isa());

@@ -24,32 +24,22 @@ struct PlainIo {
 
 using Float32Io = PlainIo<float>;
 
-struct Float16Io {
+template <auto kWiden, auto kNarrow>
+struct HalfIo {
   using Element = uint16_t;
   using Value = float;
   static constexpr bool kConverts = true;
   static const float* load(const VecTable& v, const uint16_t* x, float* buffer, int64_t n) {
-    v.float16_to_float32(x, buffer, static_cast<size_t>(n));
+    (v.*kWiden)(x, buffer, static_cast<size_t>(n));
     return buffer;
   }
   static float* target(uint16_t*, float* buffer) { return buffer; }
   static void store(const VecTable& v, const float* x, uint16_t* y, int64_t n) {
-    v.float32_to_float16(x, y, static_cast<size_t>(n));
+    (v.*kNarrow)(x, y, static_cast<size_t>(n));
   }
 };
 
-struct BFloat16Io {
-  using Element = uint16_t;
-  using Value = float;
-  static constexpr bool kConverts = true;
-  static const float* load(const VecTable& v, const uint16_t* x, float* buffer, int64_t n) {
-    v.bfloat16_to_float32(x, buffer, static_cast<size_t>(n));
-    return buffer;
-  }
-  static float* target(uint16_t*, float* buffer) { return buffer; }
-  static void store(const VecTable& v, const float* x, uint16_t* y, int64_t n) {
-    v.float32_to_bfloat16(x, y, static_cast<size_t>(n));
-  }
-};
+using Float16Io = HalfIo<&VecTable::float16_to_float32, &VecTable::float32_to_float16>;
+using BFloat16Io = HalfIo<&VecTable::bfloat16_to_float32, &VecTable::float32_to_bfloat16>;
 
 }  // namespace asc::cpu

@@ -10,6 +10,9 @@
 
 namespace asc::cpu {
 
+// Operands that all of them have.
+enum RecurrentInput { kX, kW, kR, kBias, kLengths, kInitialState };
+
 struct Recurrence {
   int64_t steps = 0, batch = 0, in = 0, hidden = 0;
   int directions = 1;
@@ -42,6 +45,23 @@ const T* optional_input(const Task& task, void* const* slots, int i) {
 void pack_weights_once(Tiling& t, const Recurrence& r, uint64_t kind, int64_t weight_elements, uint64_t layout,
                        void (*pack)(const Tiling&, const void* const*, void*));
 
+// Weights in float32. T: a tiling with recurrence(), and for a direction weight_elements() and pack_direction(d, w, r,
+// to).
+template <typename T>
+void pack_directions(const Tiling& tiling, const void* const* inputs, void* packed) {
+  const auto& t = static_cast<const T&>(tiling);
+  for (int d = 0; d < t.recurrence().directions; ++d)
+    t.pack_direction(d, static_cast<const float*>(inputs[kW]), static_cast<const float*>(inputs[kR]),
+                     static_cast<float*>(packed) + d * t.weight_elements());
+}
+// Those of direction d in a launch: packed once, or now, into `own`.
+template <typename T>
+const float* weights_of(const T& t, const Task& task, void* const* slots, int d, float* own) {
+  if (t.packed_bytes > 0) return static_cast<const float*>(task.packed(slots)) + d * t.weight_elements();
+  t.pack_direction(d, task.input<float>(slots, kW), task.input<float>(slots, kR), own);
+  return own;
+}
+
 // Whether all lengths (null: none are given) lie in [0, steps].
 Status check_lengths(const Recurrence& r, const int32_t* lengths, Worker& worker);
 
@@ -61,6 +81,15 @@ class Cutter {
   char* base_;
   size_t used_ = 0;
 };
+
+// Ends a tiling: each direction that runs beside another cuts a Scratch from a part of the workspace.
+template <typename Scratch, typename T>
+void size_workspace(T& t, bool needs_weights) {
+  Cutter cutter(nullptr);
+  const Scratch scratch(t, needs_weights, cutter);
+  t.scratch_bytes = cutter.used();
+  t.workspace_bytes = static_cast<size_t>(t.recurrence().scratches()) * t.scratch_bytes;
+}
 
 bool are_zero(const float* x, int64_t n);
 bool are_finite(const float* x, int64_t n);

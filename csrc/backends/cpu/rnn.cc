@@ -7,29 +7,20 @@
 namespace asc::cpu {
 namespace {
 
-enum Input { kX, kW, kR, kBias, kLengths, kInitialState };
-
 struct RnnTiling : TilingOf<RnnTiling> {
   Recurrence r;
   StepWeights input, state;
   size_t scratch_bytes = 0;  // of a direction
   float clip = 0;            // bound of what enters activations; 0: none
   Activation activation[2];
+
+  const Recurrence& recurrence() const { return r; }
   int64_t weight_elements() const { return input.packed_elements() + state.packed_elements(); }
+  void pack_direction(int d, const float* w, const float* recurrent, float* to) const {
+    input.pack(w + d * input.elements(), to);
+    state.pack(recurrent + d * state.elements(), to + input.packed_elements());
+  }
 };
-
-// Both weights of direction d.
-void pack_direction(const RnnTiling& t, int d, const float* w, const float* r, float* to) {
-  t.input.pack(w + d * t.input.elements(), to);
-  t.state.pack(r + d * t.state.elements(), to + t.input.packed_elements());
-}
-
-void pack_weights(const Tiling& tiling, const void* const* inputs, void* packed) {
-  const auto& t = static_cast<const RnnTiling&>(tiling);
-  for (int d = 0; d < t.r.directions; ++d)
-    pack_direction(t, d, static_cast<const float*>(inputs[kW]), static_cast<const float*>(inputs[kR]),
-                   static_cast<float*>(packed) + d * t.weight_elements());
-}
 
 // The workspace of one launch.
 struct Scratch {
@@ -84,12 +75,7 @@ Status launch_rnn(const Task& task, void* const* slots, Worker& worker) {
   for_each_direction(t.r, [&](int d, int64_t number) {
     Cutter cutter(workspace + static_cast<size_t>(number) * t.scratch_bytes);
     const Scratch s(t, t.packed_bytes == 0, cutter);
-    const float* weights = s.weights;
-    if (t.packed_bytes > 0)
-      weights = static_cast<const float*>(task.packed(slots)) + d * t.weight_elements();
-    else
-      pack_direction(t, d, task.input<float>(slots, kW), task.input<float>(slots, kR), s.weights);
-    run_direction(task, slots, t, d, s, weights);
+    run_direction(task, slots, t, d, s, weights_of(t, task, slots, d, s.weights));
   });
   return Status::kOk;
 }
@@ -106,11 +92,9 @@ std::shared_ptr<const Tiling> tile_rnn(const TilingContext& ctx) {
   for (int d = 0; d < r.directions; ++d) read_activations(ctx, kDefaults, 1, d, r.directions, &t->activation[d]);
   const bool packs = ctx.is_constant(kW) && ctx.is_constant(kR);
   if (packs)
-    pack_weights_once(*t, r, 0x726E6E, t->weight_elements(), t->input.layout() << 1 | t->state.layout(), pack_weights);
-  Cutter cutter(nullptr);
-  const Scratch scratch(*t, !packs, cutter);
-  t->scratch_bytes = cutter.used();
-  t->workspace_bytes = static_cast<size_t>(r.scratches()) * t->scratch_bytes;
+    pack_weights_once(*t, r, 0x726E6E, t->weight_elements(), t->input.layout() << 1 | t->state.layout(),
+                      pack_directions<RnnTiling>);
+  size_workspace<Scratch>(*t, !packs);
   return t;
 }
 

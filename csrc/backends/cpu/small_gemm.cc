@@ -42,22 +42,17 @@ constexpr SmallGemm kTable = {rows, dots};
 #pragma GCC pop_options
 #endif
 
+constexpr const SmallGemm* kVersions[kIsaCount] = {
+    &base::kTable,
+#if defined(__x86_64__) && !defined(__clang__)
+    &v3::kTable,
+    &v4::kTable,
+#endif
+};
+
 }  // namespace
 
-const SmallGemm* small_gemm_of(Isa isa) {
-  switch (isa) {
-    case Isa::kBase:
-      return &base::kTable;
-#if defined(__x86_64__) && !defined(__clang__)
-    case Isa::kV3:
-      return &v3::kTable;
-    case Isa::kV4:
-      return &v4::kTable;
-#endif
-    default:
-      return nullptr;
-  }
-}
+const SmallGemm* small_gemm_of(Isa isa) { return kVersions[static_cast<size_t>(isa)]; }
 
 const SmallGemm& small_gemm() {
   static const SmallGemm& table = *small_gemm_of(current_isa());

@@ -1,5 +1,7 @@
 #include "backends/cpu/tap_gemm.h"
 
+#include <cstddef>
+
 // The code below exists once per instruction set. Standard headers stay outside of the target pragmas, so that no
 // inline function of theirs is compiled for a set that the CPU may lack.
 namespace asc::cpu {
@@ -37,22 +39,17 @@ namespace v4 {
 #pragma GCC pop_options
 #endif
 
+constexpr TapGemm kVersions[kIsaCount] = {
+    base::add,
+#if defined(__x86_64__) && !defined(__clang__)
+    v3::add,
+    v4::add,
+#endif
+};
+
 }  // namespace
 
-TapGemm tap_gemm_of(Isa isa) {
-  switch (isa) {
-    case Isa::kBase:
-      return base::add;
-#if defined(__x86_64__) && !defined(__clang__)
-    case Isa::kV3:
-      return v3::add;
-    case Isa::kV4:
-      return v4::add;
-#endif
-    default:
-      return nullptr;
-  }
-}
+TapGemm tap_gemm_of(Isa isa) { return kVersions[static_cast<size_t>(isa)]; }
 
 TapGemm tap_gemm() {
   static const TapGemm gemm = tap_gemm_of(current_isa());

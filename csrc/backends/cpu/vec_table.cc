@@ -14,20 +14,19 @@ extern const VecTable kTable;
 }
 #endif
 
-const VecTable* vec_table_of(Isa isa) {
-  switch (isa) {
+namespace {
+
+constexpr const VecTable* kVersions[kIsaCount] = {
+    &vec_base::kTable,
 #if defined(__x86_64__) && !defined(__clang__)
-    case Isa::kV3:
-      return &vec_v3::kTable;
-    case Isa::kV4:
-      return &vec_v4::kTable;
+    &vec_v3::kTable,
+    &vec_v4::kTable,
 #endif
-    case Isa::kBase:
-      return &vec_base::kTable;
-    default:
-      return nullptr;
-  }
-}
+};
+
+}  // namespace
+
+const VecTable* vec_table_of(Isa isa) { return kVersions[static_cast<size_t>(isa)]; }
 
 const VecTable& vec_table() {
   static const VecTable& table = *vec_table_of(current_isa());

@@ -30,7 +30,7 @@ def make_call(executable: Executable, converted: Converted, updates: Sequence[in
         raise UnsupportedError(f"[torch] torch {torch.__version__} is too old; install torch 2.10 or newer")
     results = converted.outputs[: len(converted.outputs) - len(updates)]
     written = converted.outputs[len(results) :]
-    outputs = [(o.index, o.is_size, list(o.order or ())) for o in results]
+    outputs = [(o.index, o.is_number, list(o.order or ())) for o in results]
     places = [(argument, o.index) for argument, o in zip(updates, written, strict=True)]
     call = _core.TensorCall(executable._core, api, converted.inputs, outputs, places)
     call._boxed_call = True

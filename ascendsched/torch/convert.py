@@ -39,14 +39,14 @@ class Output:
     ----------
     index : int
         Its place among the results of our graph; -1: the FX graph returns None there.
-    is_size : bool
-        Whether torch wants a Python int.
+    is_number : bool
+        Whether torch wants a Python int or float.
     order : tuple of int, optional
         Our result is laid out with these axes in this order; None: in their own.
     """
 
     index: int
-    is_size: bool = False
+    is_number: bool = False
     order: tuple[int, ...] | None = None
 
 

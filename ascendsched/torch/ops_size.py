@@ -35,14 +35,34 @@ def _size_op(op: str) -> Any:
 
 for _target, _op in (
     (operator.add, "Add"), (operator.sub, "Sub"), (operator.mul, "Mul"), (torch.sym_max, "Max"),
-    (torch.sym_min, "Min"), (operator.truediv, "Div"),
+    (torch.sym_min, "Min"), (operator.truediv, "Div"), (operator.pow, "Pow"), (pow, "Pow"),
+    (operator.and_, "BitwiseAnd"), (operator.or_, "BitwiseOr"), (operator.xor, "BitwiseXor"),
 ):  # fmt: skip
     lowers(_target)(_size_op(_op))
 
 
-@lowers(operator.neg)
-def _negated(c: Lowering, meta: Any, size: Any) -> Tensor:
-    return c.op("Neg", c.cast(size, _type_of(meta)))
+def _unary_op(op: str) -> Any:
+    def lower(c: Lowering, meta: Any, size: Any) -> Tensor:
+        return c.op(op, c.cast(size, _type_of(meta)))
+
+    return lower
+
+
+lowers(operator.neg)(_unary_op("Neg"))
+lowers(operator.abs, abs)(_unary_op("Abs"))
+for _op in ("sqrt", "sin", "cos", "tan", "sinh", "cosh", "tanh", "asin", "acos", "atan"):
+    lowers(getattr(torch, f"_sym_{_op}"))(_unary_op(_op.capitalize()))
+lowers(torch.sym_sqrt)(_unary_op("Sqrt"))
+
+
+@lowers(torch._sym_log2)
+def _logarithm(c: Lowering, meta: Any, size: Any) -> Tensor:
+    """Exact for powers of two, of which models take the ceiling."""
+    x = c.cast(size, "float64")
+    exponent = c.op("Div", c.op("Log", x), c.constant(math.log(2), "float64"))
+    whole = c.op("Round", exponent)
+    is_power = c.op("Equal", c.op("Pow", c.constant(2, "float64"), whole), x)
+    return c.op("Where", is_power, whole, exponent)
 
 
 @lowers(torch.sym_sum)
@@ -64,6 +84,16 @@ lowers(operator.mod)(_whole_op("Mod"))
 lowers(operator.floordiv)(_whole_op("Div"))
 
 
+@lowers(operator.lshift)
+def _shifted_left(c: Lowering, meta: Any, size: Any, by: Any) -> Tensor:
+    return c.op("Mul", c.cast(size, "int64"), c.op("Pow", c.constant(2), c.cast(by, "int64")))
+
+
+@lowers(operator.rshift)
+def _shifted_right(c: Lowering, meta: Any, size: Any, by: Any) -> Tensor:
+    return floor_divide(c, c.cast(size, "int64"), c.op("Pow", c.constant(2), c.cast(by, "int64")))
+
+
 @lowers(torch.sym_float)
 def _float(c: Lowering, meta: Any, size: Any) -> Tensor:
     return c.cast(size, "float64")
@@ -78,6 +108,13 @@ def _rounded(op: str) -> Any:
 
 for _target, _op in ((math.floor, "Floor"), (math.ceil, "Ceil")):
     lowers(_target)(_rounded(_op))
+
+
+@lowers(round)
+def _round(c: Lowering, meta: Any, size: Any, digits: int | None = None) -> Tensor:
+    if digits is not None:
+        raise refuse("sizes rounded to digits")
+    return c.cast_tensor(c.op("Round", c.cast(size, "float64")), "int64")
 
 
 @lowers(math.trunc, torch.sym_int)

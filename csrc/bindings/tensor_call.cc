@@ -27,7 +27,7 @@ struct Exported {
 
 struct Output {
   int index;  // among the results; -1: None
-  bool is_size;
+  bool is_number;
   std::vector<int> order;  // our axis i is torch's axis order[i]; empty: as they are
 };
 
@@ -46,6 +46,29 @@ bool is_permutation(std::vector<int> order) {
   for (size_t i = 0; i < order.size(); ++i)
     if (order[i] != static_cast<int>(i)) return false;
   return true;
+}
+
+// A size of torch's, or a factor made of sizes.
+union Number {
+  int64_t whole;
+  double real;
+};
+
+Number number_of(const PlanValue& value, const py::object& arg) {
+  Number n{};
+  if (value.type.dtype == DType::kFloat64)
+    n.real = arg.cast<double>();
+  else if (value.type.dtype == DType::kInt64 && PyLong_Check(arg.ptr()))
+    n.whole = arg.cast<int64_t>();
+  else
+    throw GraphError("[torch] argument '" + value.name + "': expected " + name_of(value.type.dtype) +
+                     ", got a Python " + Py_TYPE(arg.ptr())->tp_name);
+  return n;
+}
+
+py::object number_from(const TensorView& result) {
+  if (result.dtype == DType::kFloat64) return py::float_(*static_cast<const double*>(result.data));
+  return py::int_(*static_cast<const int64_t*>(result.data));
 }
 
 class TensorCall {
@@ -92,7 +115,7 @@ class TensorCall {
   struct Arguments {
     std::vector<TensorView> views;
     std::vector<py::object> held;
-    std::vector<int64_t> sizes;       // reserved: views point into it
+    std::vector<Number> numbers;      // reserved: views point into it
     std::vector<TensorData> targets;  // of updates; their shapes and strides are the tensors'
   };
   struct Results {
@@ -112,16 +135,16 @@ class TensorCall {
     const std::vector<ValueId>& inputs = exe_->core->plan().inputs;
     given.views.reserve(inputs.size());
     given.held.reserve(inputs.size());
-    given.sizes.reserve(inputs.size());
+    given.numbers.reserve(inputs.size());
     for (size_t i = 0; i < inputs.size(); ++i) {
       if (inputs_[i] < 0 || static_cast<size_t>(inputs_[i]) >= args.size())
         throw GraphError("[torch] got " + std::to_string(args.size()) + " arguments, expected more than " +
                          std::to_string(inputs_[i]));
       py::object arg = py::reinterpret_borrow<py::object>(PyList_GET_ITEM(args.ptr(), inputs_[i]));
       const PlanValue& value = exe_->core->plan().values[inputs[i]];
-      if (PyLong_Check(arg.ptr())) {
-        given.sizes.push_back(arg.cast<int64_t>());
-        given.views.push_back({DType::kInt64, Shape{}, &given.sizes.back()});
+      if (PyLong_Check(arg.ptr()) || PyFloat_Check(arg.ptr())) {
+        given.numbers.push_back(number_of(value, arg));
+        given.views.push_back({value.type.dtype, Shape{}, &given.numbers.back()});
       } else {
         given.views.push_back(borrow(value, arg));
       }
@@ -275,8 +298,8 @@ class TensorCall {
       const Output& o = outputs_[i];
       if (o.index < 0)
         list[i] = py::none();
-      else if (o.is_size)
-        list[i] = py::int_(*static_cast<const int64_t*>(results.views[o.index].data));
+      else if (o.is_number)
+        list[i] = number_from(results.views[o.index]);
       else
         list[i] = exported(results.views[o.index], results.buffers[o.index], o.order);
     }

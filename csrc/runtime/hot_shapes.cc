@@ -16,17 +16,17 @@ bool is_same(const Plan& plan, const HotShape& hot, const std::vector<TensorView
   return true;
 }
 
-HotShape copy_of(const Plan& plan, const std::vector<TensorView>& inputs) {
-  HotShape hot;
+// In place: where shapes grow, every run is a new one.
+void set(HotShape& hot, const Plan& plan, const std::vector<TensorView>& inputs) {
+  hot.shapes.resize(inputs.size());
+  hot.values.resize(inputs.size());
   for (size_t i = 0; i < inputs.size(); ++i) {
-    hot.shapes.push_back(inputs[i].shape);
-    hot.values.emplace_back();
+    hot.shapes[i] = inputs[i].shape;
     if (!plan.host_inputs[i]) continue;
     HostTensor value = HostTensor::allocate(inputs[i].dtype, inputs[i].shape);
     if (value.bytes()) std::memcpy(value.mutable_data(), inputs[i].data, value.bytes());
-    hot.values.back() = std::move(value);
+    hot.values[i] = std::move(value);
   }
-  return hot;
 }
 
 }  // namespace
@@ -46,8 +46,14 @@ void HotShapes::note(const Plan& plan, const std::vector<TensorView>& inputs) {
   auto at = entries_.begin();
   while (at != entries_.end() && !(at->hash == hash && is_same(plan, at->hot, inputs))) ++at;
   if (at == entries_.end()) {
-    if (entries_.size() == kMaxCount) entries_.pop_back();
-    entries_.push_back({hash, copy_of(plan, inputs)});
+    Entry entry;
+    if (entries_.size() == kMaxCount) {
+      entry = std::move(entries_.back());
+      entries_.pop_back();
+    }
+    entry.hash = hash;
+    set(entry.hot, plan, inputs);
+    entries_.push_back(std::move(entry));
     at = entries_.end() - 1;
   }
   std::rotate(entries_.begin(), at, at + 1);

@@ -203,3 +203,15 @@ def test_updates_that_do_not_fit_are_errors() -> None:
     for places in ([-1], [0, 0]):
         with pytest.raises(ValueError, match=r"fit|shorter|zip"):
             make_call(asc.compile(g), converted, places)
+
+
+def test_weights_written_behind_torchs_back_are_seen_by_the_next_call() -> None:
+    layers = [torch.nn.Conv2d(32, 48, 3, padding=1), torch.nn.ReLU(), torch.nn.Conv2d(48, 512, 6), torch.nn.Flatten()]
+    model = torch.nn.Sequential(*layers, torch.nn.Linear(512, 4)).eval()
+    run = torch.compile(model, backend=back_end.backend)
+    x = torch.randn(2, 32, 6, 6)
+    with torch.no_grad():
+        for write in (lambda w: None, lambda w: w.data.mul_(2), lambda w: w.numpy().__imul__(0.5), lambda w: w.neg_()):
+            for weight in model.parameters():
+                write(weight.detach())
+            torch.testing.assert_close(run(x), model(x), rtol=1e-4, atol=1e-5)

@@ -31,6 +31,7 @@ std::shared_ptr<const Tiling> tile_float(const TilingContext& ctx) {
   if (count_of(ctx.output(0)) == 0) return create_empty_tiling();
   if (wants_float_taps(ctx, s)) return tile_float_taps(s);
   if (wants_signal(ctx, s)) return tile_signal(s);
+  if (wants_dots(ctx, s)) return tile_dots(s, threads_for(ctx, s.operations()));
   if (wants_onednn(ctx, s)) {
     if (auto t = try_onednn_conv(ctx, s)) return t;
   }

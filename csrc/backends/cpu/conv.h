@@ -1,5 +1,6 @@
 // The geometry of Conv and its implementations: oneDNN with reorders from and to the plain layout, matrix products over
-// unfolded input, products by kernel position for few outputs, and direct loops for depthwise convolution.
+// unfolded input, for few outputs products by kernel position or with weights as they lie, and direct loops for
+// depthwise convolution.
 #pragma once
 
 #include <cstdint>
@@ -51,6 +52,11 @@ std::shared_ptr<const Tiling> tile_float_taps(const ConvShape& shape);
 // Float32: whether there is one channel along one axis, and products of the signal as it lies are the quickest; those.
 bool wants_signal(const TilingContext& ctx, const ConvShape& shape);
 std::shared_ptr<const Tiling> tile_signal(const ConvShape& shape);
+
+// Float32: whether weights are fed and outputs so few that dot products with weights as they lie are the quickest;
+// those.
+bool wants_dots(const TilingContext& ctx, const ConvShape& shape);
+std::shared_ptr<const Tiling> tile_dots(const ConvShape& shape, int threads);
 
 // Float32, or with bfloat16 weights; null where oneDNN is absent, refuses, or has reference code only.
 std::shared_ptr<const Tiling> try_onednn_conv(const TilingContext& ctx, const ConvShape& shape);

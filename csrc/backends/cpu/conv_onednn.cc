@@ -68,11 +68,15 @@ memory::data_type operand_type(const TilingContext& ctx) {
   return ctx.dtype(1) == DType::kBFloat16 ? memory::data_type::bf16 : memory::data_type::f32;
 }
 
-// Depthwise work is memory-bound: channels in blocks of a vector are the cheapest to reorder to. Otherwise oneDNN
-// picks.
-memory::format_tag activation_layout(const ConvShape& s) {
+// Channels in blocks of a vector are the cheapest to reorder to. That tells where the work is bound by memory
+// (depthwise), and where weights are reordered at every launch; the library's own choice weighs the product only.
+memory::format_tag activation_layout(const TilingContext& ctx, const ConvShape& s) {
   using tag = memory::format_tag;
-  if (!s.is_depthwise() || current_isa() != Isa::kV4) return tag::any;
+  const int64_t block = current_isa() == Isa::kV4 ? 16 : 8;
+  const bool fills_blocks = s.groups == 1 && s.channels % block == 0 && s.out_channels % block == 0;
+  const bool wants_blocks = fills_blocks ? !ctx.is_constant(1) : s.is_depthwise() && block == 16;
+  if (!wants_blocks || current_isa() == Isa::kBase) return tag::any;
+  if (block == 8) return s.spatial == 1 ? tag::nCw8c : s.spatial == 2 ? tag::nChw8c : tag::nCdhw8c;
   return s.spatial == 1 ? tag::nCw16c : s.spatial == 2 ? tag::nChw16c : tag::nCdhw16c;
 }
 
@@ -146,7 +150,7 @@ std::shared_ptr<const Tiling> create(const TilingContext& ctx, const ConvShape& 
 std::shared_ptr<const Tiling> try_onednn_conv(const TilingContext& ctx, const ConvShape& s) {
   const OpenMpThreads threads(threads_for(ctx, s.operations()));
   try {
-    const memory::format_tag layout = activation_layout(s);
+    const memory::format_tag layout = activation_layout(ctx, s);
     auto t = create(ctx, s, layout);
     if (!t && layout != memory::format_tag::any) t = create(ctx, s, memory::format_tag::any);
     return t;

@@ -11,7 +11,6 @@ namespace {
 constexpr size_t kMaxArrays = 64;         // on either side; models with more take the long way
 constexpr size_t kOwnMemoryBytes = 4096;  // larger results are worth 64-byte alignment
 constexpr double kShortNs = 5'000;        // below, releasing the GIL costs more than it gives to others
-
 constexpr uint32_t kUntimed = 7;  // short repetitions between two that are timed, which costs as much as they do
 
 // Arrays that a call keeps; nothing is initialised or destroyed that is not there.

@@ -67,6 +67,16 @@ def test_threads_do_not_change_products(m, k, n):
         assert np.array_equal(asc.compile(model, threads=threads).run({"a": a})["y0"], wanted)
 
 
+@pytest.mark.parametrize("n", [1, 15, 16, 17, 31, 33, 48, 70])
+def test_dynamic_quantize_finds_its_range_at_every_place(n):
+    executable = asc.compile(single("DynamicQuantizeLinear", {"x": np.zeros(n, np.float32)}, {}, outputs=3))
+    for low, high in zip(range(n), [*range(1, n), 0], strict=True):
+        x = np.full(n, 0.5, np.float32)
+        x[low], x[high] = -3, 7
+        scale = np.float32(x.max() - min(x.min(), 0)) / np.float32(255)
+        assert executable.run({"x": x})["y1"] == scale
+
+
 def lstm_operands(dtype, directions=2, size=8, hidden=20, per_column=False, zero=0):
     w, r = some_bytes(dtype, directions, size, 4 * hidden), some_bytes(dtype, directions, hidden, 4 * hidden)
     shape = (directions, 4 * hidden) if per_column else (directions,)

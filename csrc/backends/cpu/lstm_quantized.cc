@@ -24,7 +24,8 @@ struct QuantizedTiling : TilingOf<QuantizedTiling> {
 // One weight matrix with its scales, one for each column.
 struct ScaledMatrix {
   ByteMatrix bytes;
-  const float* scales = nullptr;
+  const float* scales = nullptr;  // of the padded columns; behind them, 1 where all are finite
+  bool is_finite() const { return scales[ByteMatrix::padded_columns(bytes.n)] != 0.0f; }
 };
 
 ScaledMatrix view(const void* packed, int64_t k, int64_t n) {
@@ -35,7 +36,8 @@ ScaledMatrix view(const void* packed, int64_t k, int64_t n) {
 }
 
 size_t matrix_bytes(int64_t k, int64_t n) {
-  return ByteMatrix::packed_bytes(k, n) + round_up(static_cast<size_t>(ByteMatrix::padded_columns(n)) * sizeof(float));
+  return ByteMatrix::packed_bytes(k, n) +
+         round_up(static_cast<size_t>(ByteMatrix::padded_columns(n) + 1) * sizeof(float));
 }
 
 size_t direction_bytes(const QuantizedTiling& t) {
@@ -52,6 +54,7 @@ void pack_matrix(const QuantizedTiling& t, int d, int64_t k, const void* bytes, 
   std::fill_n(to, ByteMatrix::padded_columns(n), 0.0f);
   const float* scale = static_cast<const float*>(scales) + d * scale_count;
   for (int64_t j = 0; j < n; ++j) to[j] = scale[scale_count == 1 ? 0 : j];
+  to[ByteMatrix::padded_columns(n)] = are_finite(to, n) ? 1.0f : 0.0f;
 }
 
 void pack_direction(const QuantizedTiling& t, int d, const void* const* inputs, void* packed) {
@@ -96,7 +99,7 @@ class ByteWeights {
   }
   void state(int64_t step, const float* state, const float* part, float* sums) const {
     const Recurrence& r = t_.plan.r;
-    if (are_zero(state, r.batch * r.hidden) && are_finite(r_.scales, t_.plan.gates())) {
+    if (step == 0 && r_.is_finite() && are_zero(state, r.batch * r.hidden)) {
       std::copy_n(part, r.batch * t_.plan.gates(), sums);
       return;
     }

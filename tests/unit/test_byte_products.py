@@ -126,6 +126,36 @@ def test_quantized_lstm_takes_weights_that_are_not_constant():
         assert np.array_equal(value, got[name])
 
 
+# Sizes whose second input's product is done beside the first direction's steps, where the CPU can, and sizes next to
+# them; steps in groups of every size, and in more than one chunk.
+BESIDE = [(7, 64, 64), (4, 4, 16), (9, 96, 48), (15, 512, 32), (31, 20, 80), (600, 8, 64), (6, 18, 64), (5, 64, 20)]
+
+
+@pytest.mark.parametrize(("steps", "size", "hidden"), [*BESIDE, (1, 64, 64), (3, 64, 64), (0, 64, 64)])
+@pytest.mark.parametrize(("per_column", "zero"), [(False, 0), (False, 5), (True, -3)])
+@pytest.mark.parametrize("length", [None, 0, 2, 5])
+@pytest.mark.parametrize("fed", [False, True])
+def test_directions_of_a_quantized_lstm_do_not_change_each_other(steps, size, hidden, per_column, zero, length, fed):
+    w, r, bias, scales, zeros = lstm_operands(np.int8, 2, size, hidden, per_column, zero)
+    state = RNG.standard_normal((2, 2, 1, hidden)).astype(np.float32) / 2
+    x = RNG.standard_normal((steps, 1, size)).astype(np.float32)
+    lengths = {"-l": 0} if length is None else {"l": np.array([min(length, steps)], np.int32)}
+
+    def run(direction, d):
+        weights = {"w": w[d], "r": r[d]}
+        constants = {"b": bias[d], **lengths, "h": state[0][d], "c": state[1][d], "-p": 0}
+        constants |= {"ws": scales[0][d], "wz": zeros[0][d], "rs": scales[1][d], "rz": zeros[1][d]}
+        operands = ({"x": x, **weights}, constants) if fed else ({"x": x}, weights | constants)
+        return run_lstm(*operands, hidden_size=hidden, direction=direction)[0]
+
+    both = run("bidirectional", slice(0, 2))
+    for d, direction in enumerate(("forward", "reverse")):
+        alone = run(direction, slice(d, d + 1))
+        assert np.array_equal(both["y0"][:, d], alone["y0"][:, 0])
+        assert np.array_equal(both["y1"][d], alone["y1"][0])
+        assert np.array_equal(both["y2"][d], alone["y2"][0])
+
+
 def test_quantized_lstm_without_scales_is_refused():
     w, r, bias, scales, zeros = lstm_operands(np.int8, 1)
     constants = {"w": w, "r": r, "b": bias, "-l": 0, "-h": 0, "-c": 0, "-p": 0, "ws": scales[0], "wz": zeros[0]}

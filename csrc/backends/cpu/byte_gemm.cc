@@ -36,7 +36,7 @@ V add_pairs(V x, V y) {
 #undef ASC_BYTE_LANES
 #undef ASC_BYTE_VECS
 #undef ASC_BYTE_PAIRS
-constexpr ByteGemm kTable = {"vector:bytes", multiply<ToSums>, multiply<ToScaled>};
+constexpr ByteGemm kTable = {"vector:bytes", multiply<ToSums>, multiply<ToScaled>, nullptr};
 }  // namespace base
 
 #if defined(__x86_64__) && !defined(__clang__)
@@ -48,7 +48,7 @@ namespace v3 {
 #define ASC_BYTE_PAIRS(x, y) _mm256_madd_epi16((__m256i)(x), (__m256i)(y))
 #include "backends/cpu/byte_gemm.inc"
 #undef ASC_BYTE_PAIRS
-constexpr ByteGemm kTable = {"vector:bytes", multiply<ToSums>, multiply<ToScaled>};
+constexpr ByteGemm kTable = {"vector:bytes", multiply<ToSums>, multiply<ToScaled>, nullptr};
 }  // namespace v3
 #pragma GCC pop_options
 
@@ -60,7 +60,7 @@ namespace v3_vnni {
 #undef ASC_BYTE_LANES
 #undef ASC_BYTE_VECS
 #undef ASC_BYTE_DOT
-constexpr ByteGemm kTable = {"vector:vnni", multiply<ToSums>, multiply<ToScaled>};
+constexpr ByteGemm kTable = {"vector:vnni", multiply<ToSums>, multiply<ToScaled>, nullptr};
 }  // namespace v3_vnni
 #pragma GCC pop_options
 
@@ -72,7 +72,7 @@ namespace v4 {
 #define ASC_BYTE_PAIRS(x, y) _mm512_madd_epi16((__m512i)(x), (__m512i)(y))
 #include "backends/cpu/byte_gemm.inc"
 #undef ASC_BYTE_PAIRS
-constexpr ByteGemm kTable = {"vector:bytes", multiply<ToSums>, multiply<ToScaled>};
+constexpr ByteGemm kTable = {"vector:bytes", multiply<ToSums>, multiply<ToScaled>, nullptr};
 }  // namespace v4
 #pragma GCC pop_options
 
@@ -81,10 +81,11 @@ constexpr ByteGemm kTable = {"vector:bytes", multiply<ToSums>, multiply<ToScaled
 namespace v4_vnni {
 #define ASC_BYTE_DOT(sums, a, b) _mm512_dpbusd_epi32((__m512i)(sums), (__m512i)(a), (__m512i)(b))
 #include "backends/cpu/byte_gemm.inc"
+#include "backends/cpu/byte_gemm_beside.inc"
 #undef ASC_BYTE_LANES
 #undef ASC_BYTE_VECS
 #undef ASC_BYTE_DOT
-constexpr ByteGemm kTable = {"vector:vnni", multiply<ToSums>, multiply<ToScaled>};
+constexpr ByteGemm kTable = {"vector:vnni", multiply<ToSums>, multiply<ToScaled>, scaled_beside};
 }  // namespace v4_vnni
 #pragma GCC pop_options
 #endif
@@ -163,6 +164,30 @@ void pack_bytes(const void* b, bool is_signed, ZeroPoints zeros, int64_t k, int6
     pack_as(static_cast<const int8_t*>(b), static_cast<const int8_t*>(zeros.values), zeros.step, k, n, packed);
   else
     pack_as(static_cast<const uint8_t*>(b), static_cast<const uint8_t*>(zeros.values), zeros.step, k, n, packed);
+}
+
+int64_t ByteGemmArgs::next_rows() const {
+  constexpr int64_t kGroupRows = 7;
+  const int64_t groups = (m + kGroupRows - 1) / kGroupRows;
+  return groups > 0 ? (m + groups - 1) / groups : 0;
+}
+
+void ByteGemmArgs::skip_rows(int64_t rows) {
+  m -= rows;
+  a += rows * b.k;
+  a_zeros += rows * a_zero_step;
+  if (row_sums) row_sums += rows;
+  y += rows * b.n;
+  add += rows * add_row;
+  column_begin = 0;
+}
+
+void finish_scaled(const ByteGemmArgs& rest) {
+  ByteGemmArgs begun = rest, others = rest;
+  begun.m = rest.next_rows();
+  others.skip_rows(begun.m);
+  byte_gemm().scaled(begun);
+  byte_gemm().scaled(others);
 }
 
 const ByteGemm& byte_gemm() {

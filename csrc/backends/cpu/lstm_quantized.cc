@@ -18,6 +18,9 @@ struct QuantizedTiling : TilingOf<QuantizedTiling> {
   int64_t w_scales = 1, w_zeros = 1;  // of each direction: one, or one for each column
   int64_t r_scales = 1, r_zeros = 1;
   size_t scratch_bytes = 0;  // of a direction
+  // The input's product of the second direction is done beside steps of the first.
+  bool overlaps = false;
+  int scratches() const { return overlaps ? 2 : plan.r.scratches(); }
   bool has(int i) const { return (given >> i) & 1u; }
 };
 
@@ -90,13 +93,19 @@ class ByteWeights {
       : t_(t),
         s_(s),
         x_(x),
+        x_zero_(x.zero),
         w_(view(packed, t.plan.r.in, t.plan.gates())),
         r_(view(static_cast<const char*>(packed) + matrix_bytes(t.plan.r.in, t.plan.gates()), t.plan.r.hidden,
                 t.plan.gates())) {}
 
-  void input(const uint8_t* rows, int64_t m, const float* bias, float* sums) const {
-    multiply(w_, m, rows, x_, bias, 0, sums, false);
+  ByteGemmArgs input_product(const uint8_t* rows, int64_t m, const float* bias, float* sums) const {
+    return product(w_, m, rows, x_.scale, &x_zero_, bias, 0, sums);
   }
+  void input(const uint8_t* rows, int64_t m, const float* bias, float* sums) const {
+    byte_gemm().scaled(input_product(rows, m, bias, sums));
+  }
+  // Steps do parts of `rest` besides, for as long as there are any.
+  void run_beside(ByteGemmArgs* rest) { rest_ = rest; }
   void state(int64_t step, const float* state, const float* part, float* sums) const {
     const Recurrence& r = t_.plan.r;
     if (step == 0 && r_.is_finite() && are_zero(state, r.batch * r.hidden)) {
@@ -104,32 +113,79 @@ class ByteWeights {
       return;
     }
     const ByteScale q = quantize_bytes(state, r.batch * r.hidden, s_.state);
-    multiply(r_, r.batch, s_.state, q, part, t_.plan.gates(), sums, step % 2 != 0);
+    const int32_t zero = q.zero;
+    ByteGemmArgs g = product(r_, r.batch, s_.state, q.scale, &zero, part, t_.plan.gates(), sums);
+    g.backwards = step % 2 != 0;
+    if (rest_)
+      byte_gemm().scaled_beside(g, *rest_);
+    else
+      byte_gemm().scaled(g);
   }
 
  private:
-  void multiply(const ScaledMatrix& b, int64_t m, const uint8_t* a, ByteScale q, const float* add, int64_t add_row,
-                float* sums, bool backwards) const {
-    const int32_t zero = q.zero;
+  ByteGemmArgs product(const ScaledMatrix& b, int64_t m, const uint8_t* a, float scale, const int32_t* zero,
+                       const float* add, int64_t add_row, float* sums) const {
     ByteGemmArgs g;
     g.m = m;
     g.a = a;
-    g.a_zeros = &zero;
+    g.a_zeros = zero;
     g.row_sums = s_.row_sums;
     g.b = b.bytes;
     g.y = sums;
-    g.a_scale = q.scale;
+    g.a_scale = scale;
     g.scales = b.scales;
     g.add = add, g.add_row = add_row;
-    g.backwards = backwards;
     if (b.bytes.has_zeros()) sum_byte_rows(a, false, m, b.bytes.k, s_.row_sums);
-    byte_gemm().scaled(g);
+    return g;
   }
 
   const QuantizedTiling& t_;
   const Scratch& s_;
   const ByteScale x_;
+  const int32_t x_zero_;
   const ScaledMatrix w_, r_;
+  ByteGemmArgs* rest_ = nullptr;
+};
+
+// A direction of a launch.
+class Direction {
+ public:
+  Direction(const QuantizedTiling& t, const Task& task, void* const* slots, int d, char* memory, const uint8_t* x,
+            ByteScale q)
+      : cutter_(memory),
+        scratch_(t, t.packed_bytes == 0, cutter_),
+        pass_(task, slots, t.plan, scratch_.pass, d, x),
+        weights_(t, weights_of(t, task, slots, d, scratch_.weights), scratch_, q) {}
+
+  Direction(const Direction&) = delete;
+  Direction& operator=(const Direction&) = delete;
+
+  void run() const { pass_.run(weights_); }
+  // Both directions, this one first.
+  void run_beside(const Direction& other) {
+    other.pass_.with_input(0, [&](auto... operands) {
+      ByteGemmArgs rest = other.weights_.input_product(operands...);
+      weights_.run_beside(&rest);
+      run();
+      finish_scaled(rest);
+    });
+    other.pass_.run(other.weights_, true);
+  }
+
+ private:
+  static const void* weights_of(const QuantizedTiling& t, const Task& task, void* const* slots, int d, char* own) {
+    if (t.packed_bytes)
+      return static_cast<const char*>(task.packed(slots)) + static_cast<size_t>(d) * direction_bytes(t);
+    const void* inputs[kRZero + 1] = {};
+    for (int i : kWeightInputs) inputs[i] = optional_input<char>(task, slots, i);
+    pack_direction(t, d, inputs, own);
+    return own;
+  }
+
+  Cutter cutter_;
+  const Scratch scratch_;
+  const LstmPass<uint8_t> pass_;
+  ByteWeights weights_;
 };
 
 Status launch_quantized(const Task& task, void* const* slots, Worker& worker) {
@@ -142,18 +198,13 @@ Status launch_quantized(const Task& task, void* const* slots, Worker& worker) {
   auto* x = cutter.take<uint8_t>(count);
   auto* scratches = cutter.take<char>(0);
   const ByteScale q = quantize_bytes(task.input<float>(slots, kX), count, x);
-  const void* inputs[kRZero + 1] = {};
-  for (int i : kWeightInputs) inputs[i] = optional_input<char>(task, slots, i);
-  for_each_direction(r, [&](int d, int64_t number) {
-    Cutter own(scratches + static_cast<size_t>(number) * t.scratch_bytes);
-    const Scratch s(t, t.packed_bytes == 0, own);
-    const char* packed = s.weights;
-    if (t.packed_bytes)
-      packed = static_cast<const char*>(task.packed(slots)) + static_cast<size_t>(d) * direction_bytes(t);
-    else
-      pack_direction(t, d, inputs, s.weights);
-    run_lstm(task, slots, t.plan, s.pass, d, static_cast<const uint8_t*>(x), ByteWeights(t, packed, s, q));
-  });
+  const auto make_direction = [&](int d, int64_t number) {
+    return Direction(t, task, slots, d, scratches + static_cast<size_t>(number) * t.scratch_bytes, x, q);
+  };
+  if (t.overlaps)
+    make_direction(0, 0).run_beside(make_direction(1, 1));
+  else
+    for_each_direction(r, [&](int d, int64_t number) { make_direction(d, number).run(); });
   return Status::kOk;
 }
 
@@ -178,11 +229,13 @@ std::shared_ptr<const Tiling> tile_quantized(const TilingContext& ctx) {
     t->packed_layout = hash_words(words, 5) | 1;
     t->pack = pack_weights;
   }
+  t->overlaps = byte_gemm().scaled_beside && r.directions == 2 && r.threads == 1 && r.batch == 1 &&
+                ByteMatrix::is_whole(r.in, t->plan.gates()) && ByteMatrix::is_whole(r.hidden, t->plan.gates());
   Cutter cutter(nullptr);
   const Scratch scratch(*t, !packs, cutter);
   t->scratch_bytes = cutter.used();
   t->workspace_bytes =
-      round_up(static_cast<size_t>(r.steps * r.batch * r.in)) + static_cast<size_t>(r.scratches()) * t->scratch_bytes;
+      round_up(static_cast<size_t>(r.steps * r.batch * r.in)) + static_cast<size_t>(t->scratches()) * t->scratch_bytes;
   return t;
 }
 

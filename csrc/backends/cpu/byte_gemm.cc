@@ -167,7 +167,7 @@ void pack_bytes(const void* b, bool is_signed, ZeroPoints zeros, int64_t k, int6
 }
 
 int64_t ByteGemmArgs::next_rows() const {
-  constexpr int64_t kGroupRows = 7;
+  constexpr int64_t kGroupRows = 12;
   const int64_t groups = (m + kGroupRows - 1) / kGroupRows;
   return groups > 0 ? (m + groups - 1) / groups : 0;
 }

@@ -166,30 +166,6 @@ void pack_bytes(const void* b, bool is_signed, ZeroPoints zeros, int64_t k, int6
     pack_as(static_cast<const uint8_t*>(b), static_cast<const uint8_t*>(zeros.values), zeros.step, k, n, packed);
 }
 
-int64_t ByteGemmArgs::next_rows() const {
-  constexpr int64_t kGroupRows = 12;
-  const int64_t groups = (m + kGroupRows - 1) / kGroupRows;
-  return groups > 0 ? (m + groups - 1) / groups : 0;
-}
-
-void ByteGemmArgs::skip_rows(int64_t rows) {
-  m -= rows;
-  a += rows * b.k;
-  a_zeros += rows * a_zero_step;
-  if (row_sums) row_sums += rows;
-  y += rows * b.n;
-  add += rows * add_row;
-  column_begin = 0;
-}
-
-void finish_scaled(const ByteGemmArgs& rest) {
-  ByteGemmArgs begun = rest, others = rest;
-  begun.m = rest.next_rows();
-  others.skip_rows(begun.m);
-  byte_gemm().scaled(begun);
-  byte_gemm().scaled(others);
-}
-
 const ByteGemm& byte_gemm() {
   static const ByteGemm& table = *runnable(current_isa()).back();
   return table;

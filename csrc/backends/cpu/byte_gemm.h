@@ -55,28 +55,22 @@ struct ByteGemmArgs {
   const float* scales = nullptr;  // padded_columns(n) of them
   const float* add = nullptr;
   int64_t add_row = 0;
-
-  // scaled_beside goes through the rows in balanced groups, and through the columns of one group after the other.
-  int64_t next_rows() const;
-  void skip_rows(int64_t rows);
 };
 
 struct ByteGemm {
   const char* name;  // of the implementation
   void (*sums)(const ByteGemmArgs& args);
   void (*scaled)(const ByteGemmArgs& args);
-  // As scaled, for one row, and in the time that it waits for its weights a part of `rest`, which becomes what is left
-  // of it. Both are of unsigned bytes and matrices that are whole. Null: not on this CPU.
+  // As scaled, for one row; while it waits for its weights, columns of `rest`, whose column_begin moves on behind them.
+  // Both are of unsigned bytes and whole matrices, and `rest` has kBesideRows or less. Null: not on this CPU.
   void (*scaled_beside)(const ByteGemmArgs& args, ByteGemmArgs& rest);
+  static constexpr int64_t kBesideRows = 12;
 };
 
 // The quickest version that current_isa() and the CPU allow.
 const ByteGemm& byte_gemm();
 // All versions that this CPU runs, for tests.
 std::vector<const ByteGemm*> runnable_byte_gemms();
-
-// What scaled_beside has left of a product.
-void finish_scaled(const ByteGemmArgs& rest);
 
 // The sums of m rows of k bytes each, signed ones as 128 more.
 void sum_byte_rows(const uint8_t* a, bool is_signed, int64_t m, int64_t k, int32_t* sums);

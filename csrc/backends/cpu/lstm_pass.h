@@ -13,6 +13,7 @@ enum LstmInput { kInitialCell = kInitialState + 1, kPeephole };
 struct LstmPlan {
   Recurrence r;
   LstmCell cells[2];  // by direction
+  int parts = 1;      // chunks whose input part is kept: with two, one is made while steps use the other
   int64_t gates() const { return 4 * r.hidden; }
 };
 
@@ -27,7 +28,7 @@ struct LstmScratch {
         cell(c.take<float>(p.r.batch * p.r.hidden)),
         gates(c.take<float>(p.r.batch * p.gates())),
         bias(c.take<float>(p.gates())),
-        input_part(c.take<float>(p.r.chunk * p.r.batch * p.gates())),
+        input_part(c.take<float>(p.parts * p.r.chunk * p.r.batch * p.gates())),
         rows(c.take<X>(p.r.reorders() ? p.r.chunk * p.r.batch * p.r.in : 0)) {}
   float *state, *cell, *gates, *bias, *input_part;
   X* rows;
@@ -54,39 +55,50 @@ class LstmPass {
     load_state(p.r, d, optional_input<float>(task, slots, kInitialCell), s.cell);
   }
 
-  // Calls f(rows, m, bias, sums) for the input's part of the chunk of steps from `begin` on.
-  template <typename F>
-  void with_input(int64_t begin, F f) const {
-    const int64_t steps = steps_from(begin);
-    f(sequences_.rows_of(begin, steps), steps * p_.r.batch, s_.bias, s_.input_part);
+  template <typename Weights>
+  void run(const Weights& weights) const {
+    for (int64_t begin = 0; begin < longest(); begin += p_.r.chunk) {
+      with_input(begin, [&](auto... operands) { weights.input(operands...); });
+      run_steps(begin, weights);
+    }
+    end();
   }
 
-  // `has_input`: of the first chunk.
+  // The parts of a run. Chunks begin at multiples of the chunk's steps, below longest().
+  int64_t longest() const { return sequences_.longest(); }
+  // Calls f(rows, m, bias, sums) for the input's part of a chunk.
+  template <typename F>
+  void with_input(int64_t begin, F f) const {
+    const int64_t steps = end_of(begin) - begin;
+    f(sequences_.rows_of(begin, steps), steps * p_.r.batch, s_.bias, input_part(begin));
+  }
   template <typename Weights>
-  void run(const Weights& weights, bool has_input = false) const {
+  void run_steps(int64_t begin, const Weights& weights) const {
     const Recurrence& r = p_.r;
     const float* peephole = optional_input<float>(task_, slots_, kPeephole);
     if (peephole) peephole += d_ * 3 * r.hidden;
-    for (int64_t begin = 0; steps_from(begin) > 0; begin += r.chunk) {
-      if (begin > 0 || !has_input) with_input(begin, [&](auto... operands) { weights.input(operands...); });
-      for (int64_t step = begin; step < begin + steps_from(begin); ++step) {
-        weights.state(step, s_.state, s_.input_part + (step - begin) * r.batch * p_.gates(), s_.gates);
-        for (int64_t b = 0; b < r.batch; ++b) {
-          const int64_t time = sequences_.time_of(step, b);
-          if (time < 0) continue;
-          float* state = s_.state + b * r.hidden;
-          step_lstm(p_.cells[d_], s_.gates + b * p_.gates(), peephole, s_.cell + b * r.hidden, state);
-          sequences_.write(time, b, state);
-        }
+    for (int64_t step = begin; step < end_of(begin); ++step) {
+      weights.state(step, s_.state, input_part(begin) + (step - begin) * r.batch * p_.gates(), s_.gates);
+      for (int64_t b = 0; b < r.batch; ++b) {
+        const int64_t time = sequences_.time_of(step, b);
+        if (time < 0) continue;
+        float* state = s_.state + b * r.hidden;
+        step_lstm(p_.cells[d_], s_.gates + b * p_.gates(), peephole, s_.cell + b * r.hidden, state);
+        sequences_.write(time, b, state);
       }
     }
+  }
+  void end() const {
     sequences_.clear_after_ends();
-    if (task_.has_output(slots_, 1)) store_state(r, d_, s_.state, task_.output<float>(slots_, 1));
-    if (task_.has_output(slots_, 2)) store_state(r, d_, s_.cell, task_.output<float>(slots_, 2));
+    if (task_.has_output(slots_, 1)) store_state(p_.r, d_, s_.state, task_.output<float>(slots_, 1));
+    if (task_.has_output(slots_, 2)) store_state(p_.r, d_, s_.cell, task_.output<float>(slots_, 2));
   }
 
  private:
-  int64_t steps_from(int64_t begin) const { return std::min(p_.r.chunk, sequences_.longest() - begin); }
+  int64_t end_of(int64_t begin) const { return std::min(begin + p_.r.chunk, longest()); }
+  float* input_part(int64_t begin) const {
+    return s_.input_part + begin / p_.r.chunk % p_.parts * p_.r.chunk * p_.r.batch * p_.gates();
+  }
 
   const Task& task_;
   void* const* const slots_;

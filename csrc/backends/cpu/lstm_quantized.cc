@@ -17,10 +17,9 @@ struct QuantizedTiling : TilingOf<QuantizedTiling> {
   uint64_t given = 0;                 // bit i: input i is given
   int64_t w_scales = 1, w_zeros = 1;  // of each direction: one, or one for each column
   int64_t r_scales = 1, r_zeros = 1;
-  size_t scratch_bytes = 0;  // of a direction
-  // The input's product of the second direction is done beside steps of the first.
-  bool overlaps = false;
-  int scratches() const { return overlaps ? 2 : plan.r.scratches(); }
+  size_t scratch_bytes = 0;                         // of a direction
+  bool overlaps() const { return plan.parts > 1; }  // products of the input with steps before them
+  int scratches() const { return overlaps() ? plan.r.directions : plan.r.scratches(); }
   bool has(int i) const { return (given >> i) & 1u; }
 };
 
@@ -152,7 +151,8 @@ class Direction {
  public:
   Direction(const QuantizedTiling& t, const Task& task, void* const* slots, int d, char* memory, const uint8_t* x,
             ByteScale q)
-      : cutter_(memory),
+      : chunk_(t.plan.r.chunk),
+        cutter_(memory),
         scratch_(t, t.packed_bytes == 0, cutter_),
         pass_(task, slots, t.plan, scratch_.pass, d, x),
         weights_(t, weights_of(t, task, slots, d, scratch_.weights), scratch_, q) {}
@@ -161,15 +161,25 @@ class Direction {
   Direction& operator=(const Direction&) = delete;
 
   void run() const { pass_.run(weights_); }
-  // Both directions, this one first.
-  void run_beside(const Direction& other) {
-    other.pass_.with_input(0, [&](auto... operands) {
-      ByteGemmArgs rest = other.weights_.input_product(operands...);
+  ByteGemmArgs input_product(int64_t begin) const {
+    ByteGemmArgs product;
+    pass_.with_input(begin, [&](auto... operands) { product = weights_.input_product(operands...); });
+    return product;
+  }
+  // The first chunk's product of the input is done. Each other chunk's is done beside the steps of the one before, and
+  // the first of `next` (null: none) beside those of the last.
+  void run_ahead(const Direction* next) {
+    for (int64_t begin = 0; begin < pass_.longest(); begin += chunk_) {
+      ByteGemmArgs rest;
+      if (begin + chunk_ < pass_.longest())
+        rest = input_product(begin + chunk_);
+      else if (next)
+        rest = next->input_product(0);
       weights_.run_beside(&rest);
-      run();
-      finish_scaled(rest);
-    });
-    other.pass_.run(other.weights_, true);
+      pass_.run_steps(begin, weights_);
+      byte_gemm().scaled(rest);
+    }
+    pass_.end();
   }
 
  private:
@@ -182,6 +192,7 @@ class Direction {
     return own;
   }
 
+  const int64_t chunk_;
   Cutter cutter_;
   const Scratch scratch_;
   const LstmPass<uint8_t> pass_;
@@ -201,17 +212,27 @@ Status launch_quantized(const Task& task, void* const* slots, Worker& worker) {
   const auto make_direction = [&](int d, int64_t number) {
     return Direction(t, task, slots, d, scratches + static_cast<size_t>(number) * t.scratch_bytes, x, q);
   };
-  if (t.overlaps)
-    make_direction(0, 0).run_beside(make_direction(1, 1));
-  else
+  if (!t.overlaps()) {
     for_each_direction(r, [&](int d, int64_t number) { make_direction(d, number).run(); });
+  } else if (r.directions == 2 && r.threads == 1) {
+    Direction first = make_direction(0, 0), second = make_direction(1, 1);
+    byte_gemm().scaled(first.input_product(0));
+    first.run_ahead(&second);
+    second.run_ahead(nullptr);
+  } else {
+    for_each_direction(r, [&](int d, int64_t number) {
+      Direction alone = make_direction(d, number);
+      byte_gemm().scaled(alone.input_product(0));
+      alone.run_ahead(nullptr);
+    });
+  }
   return Status::kOk;
 }
 
 std::shared_ptr<const Tiling> tile_quantized(const TilingContext& ctx) {
   auto t = create_tiling<QuantizedTiling>(launch_quantized, byte_gemm().name);
   t->plan = read_lstm(ctx, ctx.input(kR)[1]);
-  const Recurrence& r = t->plan.r;
+  Recurrence& r = t->plan.r;
   t->is_signed = ctx.dtype(kW) == DType::kInt8;
   bool packs = true;
   for (int i : kWeightInputs) {
@@ -229,8 +250,12 @@ std::shared_ptr<const Tiling> tile_quantized(const TilingContext& ctx) {
     t->packed_layout = hash_words(words, 5) | 1;
     t->pack = pack_weights;
   }
-  t->overlaps = byte_gemm().scaled_beside && r.directions == 2 && r.threads == 1 && r.batch == 1 &&
-                ByteMatrix::is_whole(r.in, t->plan.gates()) && ByteMatrix::is_whole(r.hidden, t->plan.gates());
+  if (byte_gemm().scaled_beside && r.batch == 1 && r.steps > 0 && ByteMatrix::is_whole(r.in, t->plan.gates()) &&
+      ByteMatrix::is_whole(r.hidden, t->plan.gates())) {
+    const int64_t chunks = (r.steps + ByteGemm::kBesideRows - 1) / ByteGemm::kBesideRows;
+    r.chunk = (r.steps + chunks - 1) / chunks;
+    t->plan.parts = 2;
+  }
   Cutter cutter(nullptr);
   const Scratch scratch(*t, !packs, cutter);
   t->scratch_bytes = cutter.used();

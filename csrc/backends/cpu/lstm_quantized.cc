@@ -229,6 +229,14 @@ Status launch_quantized(const Task& task, void* const* slots, Worker& worker) {
   return Status::kOk;
 }
 
+// Steps of a chunk whose product of the input is done beside steps. Eight rows keep the multipliers as busy as the
+// cache where inputs are twice as wide as the state; a few words are one chunk.
+int64_t chunk_beside(int64_t steps) {
+  constexpr int64_t kRows = 8;
+  const int64_t chunks = std::max((steps + ByteGemm::kBesideRows - 1) / ByteGemm::kBesideRows, steps / kRows);
+  return (steps + chunks - 1) / chunks;
+}
+
 std::shared_ptr<const Tiling> tile_quantized(const TilingContext& ctx) {
   auto t = create_tiling<QuantizedTiling>(launch_quantized, byte_gemm().name);
   t->plan = read_lstm(ctx, ctx.input(kR)[1]);
@@ -252,8 +260,7 @@ std::shared_ptr<const Tiling> tile_quantized(const TilingContext& ctx) {
   }
   if (byte_gemm().scaled_beside && r.batch == 1 && r.steps > 0 && ByteMatrix::is_whole(r.in, t->plan.gates()) &&
       ByteMatrix::is_whole(r.hidden, t->plan.gates())) {
-    const int64_t chunks = (r.steps + ByteGemm::kBesideRows - 1) / ByteGemm::kBesideRows;
-    r.chunk = (r.steps + chunks - 1) / chunks;
+    r.chunk = chunk_beside(r.steps);
     t->plan.parts = 2;
   }
   Cutter cutter(nullptr);

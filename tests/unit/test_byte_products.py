@@ -126,34 +126,50 @@ def test_quantized_lstm_takes_weights_that_are_not_constant():
         assert np.array_equal(value, got[name])
 
 
-# Sizes whose second input's product is done beside the first direction's steps, where the CPU can, and sizes next to
-# them; steps in groups of every size, and in more than one chunk.
-BESIDE = [(7, 64, 64), (4, 4, 16), (9, 96, 48), (15, 512, 32), (31, 20, 80), (600, 8, 64), (6, 18, 64), (5, 64, 20)]
+def with_idle_unit(w, r, bias, scales, zeros, state, zero):
+    """The operands of one unit more, whose weights are zero: it stays at zero, and the others do not see it."""
+    directions, size, hidden = w.shape[0], w.shape[1], r.shape[1]
+
+    def add_gates(values, fill):
+        shape = (*values.shape[:-1], values.shape[-1] // hidden, hidden)
+        pad = [(0, 0)] * (len(shape) - 1) + [(0, 1)]
+        return np.pad(values.reshape(shape), pad, constant_values=fill).reshape(*values.shape[:-1], -1)
+
+    r = np.pad(add_gates(r, zero), ((0, 0), (0, 1), (0, 0)), constant_values=zero)
+    if scales[0].ndim == 2:
+        scales, zeros = [add_gates(s, 1) for s in scales], [add_gates(z, zero) for z in zeros]
+    assert add_gates(w, zero).shape == (directions, size, 4 * hidden + 4)
+    return add_gates(w, zero), r, add_gates(bias, 0), scales, zeros, np.pad(state, [(0, 0)] * 3 + [(0, 1)])
 
 
-@pytest.mark.parametrize(("steps", "size", "hidden"), [*BESIDE, (1, 64, 64), (3, 64, 64), (0, 64, 64)])
+# With units in sixteens and one sequence, products of the input are done beside steps, where the CPU can; not with one
+# unit more. Chunks of every number of rows, one or several; the last size uses two threads.
+BESIDE = [(0, 64, 64), (1, 64, 64), (3, 8, 16), (4, 4, 16), (7, 64, 64), (9, 96, 48), (11, 20, 80), (15, 512, 32)]
+BESIDE += [(18, 36, 112), (29, 8, 64), (130, 16, 64), (20, 256, 128)]
+
+
+@pytest.mark.parametrize(("steps", "size", "hidden"), BESIDE)
 @pytest.mark.parametrize(("per_column", "zero"), [(False, 0), (False, 5), (True, -3)])
-@pytest.mark.parametrize("length", [None, 0, 2, 5])
-@pytest.mark.parametrize("fed", [False, True])
-def test_directions_of_a_quantized_lstm_do_not_change_each_other(steps, size, hidden, per_column, zero, length, fed):
-    w, r, bias, scales, zeros = lstm_operands(np.int8, 2, size, hidden, per_column, zero)
-    state = RNG.standard_normal((2, 2, 1, hidden)).astype(np.float32) / 2
+@pytest.mark.parametrize("length", [None, 0, 2, 14])
+@pytest.mark.parametrize("direction", ["forward", "reverse", "bidirectional"])
+def test_an_idle_unit_does_not_change_the_others(steps, size, hidden, per_column, zero, length, direction):
+    directions = 2 if direction == "bidirectional" else 1
+    operands = lstm_operands(np.int8, directions, size, hidden, per_column, zero)
+    state = RNG.standard_normal((2, directions, 1, hidden)).astype(np.float32) / 2
     x = RNG.standard_normal((steps, 1, size)).astype(np.float32)
     lengths = {"-l": 0} if length is None else {"l": np.array([min(length, steps)], np.int32)}
 
-    def run(direction, d):
-        weights = {"w": w[d], "r": r[d]}
-        constants = {"b": bias[d], **lengths, "h": state[0][d], "c": state[1][d], "-p": 0}
-        constants |= {"ws": scales[0][d], "wz": zeros[0][d], "rs": scales[1][d], "rz": zeros[1][d]}
-        operands = ({"x": x, **weights}, constants) if fed else ({"x": x}, weights | constants)
-        return run_lstm(*operands, hidden_size=hidden, direction=direction)[0]
+    def run(w, r, bias, scales, zeros, state, fed=False):
+        weights = {"w": w, "r": r}
+        constants = {"b": bias, **lengths, "h": state[0], "c": state[1], "-p": 0}
+        constants |= {"ws": scales[0], "wz": zeros[0], "rs": scales[1], "rz": zeros[1]}
+        given = ({"x": x, **weights}, constants) if fed else ({"x": x}, weights | constants)
+        return run_lstm(*given, hidden_size=state.shape[-1], direction=direction)[0]
 
-    both = run("bidirectional", slice(0, 2))
-    for d, direction in enumerate(("forward", "reverse")):
-        alone = run(direction, slice(d, d + 1))
-        assert np.array_equal(both["y0"][:, d], alone["y0"][:, 0])
-        assert np.array_equal(both["y1"][d], alone["y1"][0])
-        assert np.array_equal(both["y2"][d], alone["y2"][0])
+    wanted = run(*with_idle_unit(*operands, state, zero))
+    for fed in (False, True):
+        for name, value in run(*operands, state, fed=fed).items():
+            assert np.array_equal(value, wanted[name][..., :hidden])
 
 
 def test_quantized_lstm_without_scales_is_refused():

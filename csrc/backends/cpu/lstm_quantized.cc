@@ -78,11 +78,12 @@ struct Scratch {
   Scratch(const QuantizedTiling& t, bool needs_weights, Cutter& c)
       : pass(t.plan, c),
         state(c.take<uint8_t>(t.plan.r.batch * t.plan.r.hidden)),
-        row_sums(c.take<int32_t>(t.plan.r.chunk * t.plan.r.batch)),
+        input_sums(c.take<int32_t>(t.plan.r.chunk * t.plan.r.batch)),
+        state_sums(c.take<int32_t>(t.plan.r.batch)),
         weights(c.take<char>(needs_weights ? static_cast<int64_t>(direction_bytes(t)) : 0)) {}
   LstmScratch<uint8_t> pass;
   uint8_t* state;
-  int32_t* row_sums;
+  int32_t *input_sums, *state_sums;  // of rows
   char* weights;
 };
 
@@ -91,19 +92,19 @@ class ByteWeights {
   ByteWeights(const QuantizedTiling& t, const void* packed, const Scratch& s, ByteScale x)
       : t_(t),
         s_(s),
-        x_(x),
+        x_scale_(x.scale),
         x_zero_(x.zero),
         w_(view(packed, t.plan.r.in, t.plan.gates())),
         r_(view(static_cast<const char*>(packed) + matrix_bytes(t.plan.r.in, t.plan.gates()), t.plan.r.hidden,
                 t.plan.gates())) {}
 
   ByteGemmArgs input_product(const uint8_t* rows, int64_t m, const float* bias, float* sums) const {
-    return product(w_, m, rows, x_.scale, &x_zero_, bias, 0, sums);
+    return product(w_, m, rows, s_.input_sums, x_scale_, &x_zero_, bias, 0, sums);
   }
   void input(const uint8_t* rows, int64_t m, const float* bias, float* sums) const {
     byte_gemm().scaled(input_product(rows, m, bias, sums));
   }
-  // Steps do parts of `rest` besides, for as long as there are any.
+  // Steps do parts of `rest` besides.
   void run_beside(ByteGemmArgs* rest) { rest_ = rest; }
   void state(int64_t step, const float* state, const float* part, float* sums) const {
     const Recurrence& r = t_.plan.r;
@@ -113,7 +114,7 @@ class ByteWeights {
     }
     const ByteScale q = quantize_bytes(state, r.batch * r.hidden, s_.state);
     const int32_t zero = q.zero;
-    ByteGemmArgs g = product(r_, r.batch, s_.state, q.scale, &zero, part, t_.plan.gates(), sums);
+    ByteGemmArgs g = product(r_, r.batch, s_.state, s_.state_sums, q.scale, &zero, part, t_.plan.gates(), sums);
     g.backwards = step % 2 != 0;
     if (rest_)
       byte_gemm().scaled_beside(g, *rest_);
@@ -122,25 +123,25 @@ class ByteWeights {
   }
 
  private:
-  ByteGemmArgs product(const ScaledMatrix& b, int64_t m, const uint8_t* a, float scale, const int32_t* zero,
-                       const float* add, int64_t add_row, float* sums) const {
+  static ByteGemmArgs product(const ScaledMatrix& b, int64_t m, const uint8_t* a, int32_t* row_sums, float scale,
+                              const int32_t* zero, const float* add, int64_t add_row, float* sums) {
     ByteGemmArgs g;
     g.m = m;
     g.a = a;
     g.a_zeros = zero;
-    g.row_sums = s_.row_sums;
+    g.row_sums = row_sums;
     g.b = b.bytes;
     g.y = sums;
     g.a_scale = scale;
     g.scales = b.scales;
     g.add = add, g.add_row = add_row;
-    if (b.bytes.has_zeros()) sum_byte_rows(a, false, m, b.bytes.k, s_.row_sums);
+    if (b.bytes.has_zeros()) sum_byte_rows(a, false, m, b.bytes.k, row_sums);
     return g;
   }
 
   const QuantizedTiling& t_;
   const Scratch& s_;
-  const ByteScale x_;
+  const float x_scale_;
   const int32_t x_zero_;
   const ScaledMatrix w_, r_;
   ByteGemmArgs* rest_ = nullptr;
@@ -151,7 +152,7 @@ class Direction {
  public:
   Direction(const QuantizedTiling& t, const Task& task, void* const* slots, int d, char* memory, const uint8_t* x,
             ByteScale q)
-      : chunk_(t.plan.r.chunk),
+      : t_(t),
         cutter_(memory),
         scratch_(t, t.packed_bytes == 0, cutter_),
         pass_(task, slots, t.plan, scratch_.pass, d, x),
@@ -160,21 +161,18 @@ class Direction {
   Direction(const Direction&) = delete;
   Direction& operator=(const Direction&) = delete;
 
-  void run() const { pass_.run(weights_); }
-  ByteGemmArgs input_product(int64_t begin) const {
-    ByteGemmArgs product;
-    pass_.with_input(begin, [&](auto... operands) { product = weights_.input_product(operands...); });
-    return product;
-  }
-  // The first chunk's product of the input is done. Each other chunk's is done beside the steps of the one before, and
-  // the first of `next` (null: none) beside those of the last.
-  void run_ahead(const Direction* next) {
-    for (int64_t begin = 0; begin < pass_.longest(); begin += chunk_) {
+  // Where products overlap, that of each chunk is done beside the steps of the chunk before, and the first one of
+  // `next`, which runs after this (null: none), beside the last steps.
+  void run(Direction* next = nullptr) {
+    if (!t_.overlaps()) return pass_.run(weights_);
+    if (!has_input_) byte_gemm().scaled(input_product(0));
+    const int64_t chunk = t_.plan.r.chunk, longest = pass_.longest();
+    for (int64_t begin = 0; begin < longest; begin += chunk) {
       ByteGemmArgs rest;
-      if (begin + chunk_ < pass_.longest())
-        rest = input_product(begin + chunk_);
+      if (begin + chunk < longest)
+        rest = input_product(begin + chunk);
       else if (next)
-        rest = next->input_product(0);
+        rest = next->input_product(0), next->has_input_ = true;
       weights_.run_beside(&rest);
       pass_.run_steps(begin, weights_);
       byte_gemm().scaled(rest);
@@ -192,11 +190,18 @@ class Direction {
     return own;
   }
 
-  const int64_t chunk_;
+  ByteGemmArgs input_product(int64_t begin) const {
+    ByteGemmArgs product;
+    pass_.with_input(begin, [&](auto... operands) { product = weights_.input_product(operands...); });
+    return product;
+  }
+
+  const QuantizedTiling& t_;
   Cutter cutter_;
   const Scratch scratch_;
   const LstmPass<uint8_t> pass_;
   ByteWeights weights_;
+  bool has_input_ = false;  // of the first chunk
 };
 
 Status launch_quantized(const Task& task, void* const* slots, Worker& worker) {
@@ -212,19 +217,12 @@ Status launch_quantized(const Task& task, void* const* slots, Worker& worker) {
   const auto make_direction = [&](int d, int64_t number) {
     return Direction(t, task, slots, d, scratches + static_cast<size_t>(number) * t.scratch_bytes, x, q);
   };
-  if (!t.overlaps()) {
-    for_each_direction(r, [&](int d, int64_t number) { make_direction(d, number).run(); });
-  } else if (r.directions == 2 && r.threads == 1) {
-    Direction first = make_direction(0, 0), second = make_direction(1, 1);
-    byte_gemm().scaled(first.input_product(0));
-    first.run_ahead(&second);
-    second.run_ahead(nullptr);
+  if (t.overlaps() && r.directions == 2 && r.threads == 1) {
+    Direction second = make_direction(1, 1);
+    make_direction(0, 0).run(&second);
+    second.run();
   } else {
-    for_each_direction(r, [&](int d, int64_t number) {
-      Direction alone = make_direction(d, number);
-      byte_gemm().scaled(alone.input_product(0));
-      alone.run_ahead(nullptr);
-    });
+    for_each_direction(r, [&](int d, int64_t number) { make_direction(d, number).run(); });
   }
   return Status::kOk;
 }

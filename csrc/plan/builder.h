@@ -11,12 +11,15 @@
 
 namespace asc {
 
+struct LoopSteps;  // step_products.h
+
 // State of one level while it is compiled.
 struct LevelBuilder {
   Graph graph;
   const CompileOptions* options = nullptr;
   uint32_t* next_number = nullptr;
   bool is_body = false;
+  LoopSteps* loop = nullptr;       // of the body of a Loop
   std::vector<bool> host_outputs;  // by output position: the caller needs the contents on the host
 
   std::vector<PlanValue> values;
@@ -79,13 +82,14 @@ std::vector<Segment> cut_segments(LevelBuilder& b);
 
 // compile.cc: compiles one level (recursively its bodies).
 std::shared_ptr<const Plan> compile_level(LevelBuilder& b);
-// Compiles body `graph` of a control node. `constants[i]` is set where body input i is a compile-time constant.
+// Compiles body `graph` of a control node; `loop` where it is a Loop. `constants[i]` is set where body input i is a
+// compile-time constant.
 struct BodyInputs {
   std::vector<DType> types;
   std::vector<std::shared_ptr<const HostTensor>> constants;
   std::vector<std::optional<Shape>> shapes;
 };
 std::shared_ptr<const Plan> compile_body(const LevelBuilder& outer, const Graph& graph, const BodyInputs& inputs,
-                                         std::vector<bool> host_outputs);
+                                         std::vector<bool> host_outputs, LoopSteps* loop = nullptr);
 
 }  // namespace asc

@@ -2,6 +2,7 @@
 #include <set>
 
 #include "plan/builder.h"
+#include "plan/step_products.h"
 
 namespace asc {
 namespace {
@@ -113,6 +114,7 @@ void quantize(LevelBuilder& b) {
 }
 
 void rewrite(LevelBuilder& b) {
+  find_step_products(b);
   move_squeezes(b);
   move_transposes(b, false);
   skip_identities(b);
@@ -179,8 +181,9 @@ std::shared_ptr<const Plan> compile_level(LevelBuilder& b) {
 }
 
 std::shared_ptr<const Plan> compile_body(const LevelBuilder& outer, const Graph& graph, const BodyInputs& inputs,
-                                         std::vector<bool> host_outputs) {
+                                         std::vector<bool> host_outputs, LoopSteps* loop) {
   LevelBuilder b;
+  b.loop = loop;
   b.graph = graph;
   b.options = outer.options;
   b.next_number = outer.next_number;

@@ -65,6 +65,10 @@ struct PlanNode {
 // Of the parts of a node: between the order of dimensions that the node works in and that of the graph.
 inline bool is_turn(const Node& part) { return part.op == "Transpose" && part.name.rfind("transpose_to_", 0) == 0; }
 
+// An attribute of a product in front of a Loop, whose steps read its rows (plan/step_products.h).
+constexpr char kOfAllSteps[] = "of_all_steps";
+inline bool is_of_all_steps(const Node& n) { return n.attributes.get_int(kOfAllSteps, 0) != 0; }
+
 enum class SegmentKind : uint8_t { kTasks, kIf, kLoop };
 
 struct Segment {

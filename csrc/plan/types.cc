@@ -1,6 +1,7 @@
 // Element types, static shapes and constant folding, in one walk: each may need the others (a folded Shape makes the
 // next shape static).
 #include "plan/builder.h"
+#include "plan/step_products.h"
 
 namespace asc {
 namespace {
@@ -165,6 +166,17 @@ void compile_if(LevelBuilder& b, PlanNode& p) {
   }
 }
 
+LoopSteps describe_steps(const LevelBuilder& b, const PlanNode& p, size_t carried) {
+  LoopSteps steps;
+  steps.carried = carried;
+  for (ValueId v : p.node.inputs)
+    steps.starts_as_number.push_back(v != kNoValue && b.static_shapes[v] && b.static_shapes[v]->rank() == 0);
+  const HostTensor* trips = p.node.inputs[0] == kNoValue ? nullptr : b.values[p.node.inputs[0]].constant.get();
+  if (trips && trips->dtype == DType::kInt64 && trips->shape.num_elements() == 1)
+    steps.trips = std::max<int64_t>(0, *trips->as<int64_t>());
+  return steps;
+}
+
 // Body inputs: iteration, condition, carried…, captures…; outputs: condition, carried…, scanned….
 void compile_loop(LevelBuilder& b, PlanNode& p) {
   BodyInputs in = describe(b, p, 0, false);
@@ -179,8 +191,10 @@ void compile_loop(LevelBuilder& b, PlanNode& p) {
   std::vector<bool> on_host(1 + carried, false);
   on_host[0] = true;
   std::shared_ptr<const Plan> body;
+  LoopSteps steps;
   for (bool changed = true; changed;) {  // a carried value that the body reads on the host must leave it on the host
-    body = compile_body(b, *p.node.attributes.get_graph("body"), in, on_host);
+    steps = describe_steps(b, p, carried);
+    body = compile_body(b, *p.node.attributes.get_graph("body"), in, on_host, &steps);
     changed = false;
     for (size_t i = 0; i < carried; ++i)
       if (body->host_inputs[2 + i] && !on_host[1 + i]) on_host[1 + i] = changed = true;
@@ -196,6 +210,7 @@ void compile_loop(LevelBuilder& b, PlanNode& p) {
       throw GraphError("[compile] Loop '" + p.node.name + "' carries " + name_of(in.types[2 + i]) + " into and " +
                        name_of(p.output_types[i]) + " out of its body at position " + std::to_string(i));
   b.bodies[p.number].push_back(body);
+  add_step_products(b, p, steps);
 }
 
 void infer_control(LevelBuilder& b, PlanNode& p) {

@@ -1,4 +1,5 @@
 // Executable::explain: why the whole and each node run as they do.
+#include <algorithm>
 #include <map>
 
 #include "runtime/executable.h"
@@ -39,6 +40,8 @@ std::string where(const PlanNode& node, const Level& level, size_t s, size_t n) 
     text += before + part.op + " '" + part.name + "'";
     before = " + ";
   }
+  if (is_of_all_steps(node.node) || std::any_of(node.parts.begin(), node.parts.end(), is_of_all_steps))
+    text += ", of all steps of the loop that reads its rows";
   if (node.is_copy) text += ", copies a result that would alias an input, a constant or another result";
   if (node.op->kind == OpKind::kDataDependent) text += ", its extent is read at a sync point";
   return text;

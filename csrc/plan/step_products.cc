@@ -1,0 +1,271 @@
+// Recurrent layers that are exported as Loops multiply one step of their input by constant weights at a time, which
+// reads all weights at each step. Nothing of it depends on the step before.
+#include "plan/step_products.h"
+
+#include <map>
+
+#include "plan/byte_values.h"
+#include "plan/uses.h"
+
+namespace asc {
+namespace {
+
+constexpr int64_t kMaxBytes = int64_t{64} << 20;  // of a product of all steps, where its size is known
+constexpr int64_t kMaxGrowth = 16;                // its row against that of x, where its size is not
+constexpr int64_t kMaxRowsPerTrip = 2;            // rows of x that nobody reads would be multiplied, too
+
+class Finder {
+ public:
+  explicit Finder(LevelBuilder& b) : b_(b), loop_(*b.loop), uses_(b), inputs_(b.graph.inputs()) {
+    for (size_t i = 0; i < inputs_.size(); ++i) positions_[inputs_[i]] = static_cast<int>(i);
+  }
+
+  void run() {
+    const size_t count = b_.nodes.size();
+    for (size_t i = 0; i < count; ++i)
+      if (b_.nodes[i].node.op == "MatMul" || b_.nodes[i].node.op == "Gemm") try_product(i);
+    if (gathers_.empty()) return;
+    std::vector<PlanNode> nodes;
+    nodes.reserve(count + gathers_.size());
+    for (size_t i = 0; i < count; ++i) {
+      if (const auto gather = gathers_.find(i); gather != gathers_.end()) nodes.push_back(std::move(gather->second));
+      nodes.push_back(std::move(b_.nodes[i]));
+    }
+    b_.nodes = std::move(nodes);
+  }
+
+ private:
+  // Which step an index says: the node's result counts up or down by one with each.
+  struct Counter {
+    bool is_one = false, is_number = false;
+  };
+
+  const PlanNode* producer(ValueId v) const {
+    const int i = v == kNoValue ? -1 : uses_.producer(v);
+    return i < 0 ? nullptr : &b_.nodes[static_cast<size_t>(i)];
+  }
+  int position(ValueId v) const {
+    const auto found = positions_.find(v);
+    return found == positions_.end() ? -1 : found->second;
+  }
+  size_t captures() const { return 2 + loop_.carried; }
+  bool is_captured(ValueId v) const { return position(v) >= static_cast<int>(captures()); }
+  bool is_fixed(ValueId v) const { return constant_of(b_, v) || is_captured(v); }
+  bool is_number(ValueId v) const { return b_.static_shapes[v] && b_.static_shapes[v]->rank() == 0; }
+  OuterValue outer(ValueId v) const {
+    return {is_captured(v) ? position(v) : -1, v == kNoValue ? nullptr : b_.values[v].constant};
+  }
+
+  bool is_one(ValueId v) const {
+    const HostTensor* c = constant_of(b_, v);
+    if (!c || c->shape.num_elements() != 1 || (c->dtype != DType::kInt32 && c->dtype != DType::kInt64)) return false;
+    const int64_t step = int_values(*c)[0];
+    return step == 1 || step == -1;
+  }
+
+  // Of a carried value: its next one is itself and one, or less one.
+  Counter carried(int input) const {
+    const ValueId v = inputs_[static_cast<size_t>(input)];
+    const PlanNode* next = producer(b_.outputs[static_cast<size_t>(input) - 1]);
+    while (next && next->node.op == "Identity") next = producer(next->node.inputs[0]);
+    if (!next || (next->node.op != "Add" && next->node.op != "Sub")) return {};
+    for (size_t i : {0, 1}) {
+      const ValueId step = next->node.inputs[1 - i];
+      if (next->node.inputs[i] == v && is_one(step) && (i == 0 || next->node.op == "Add"))
+        return {true, loop_.starts_as_number[static_cast<size_t>(input)] && is_number(step)};
+    }
+    return {};
+  }
+
+  Counter counter(ValueId v) const {
+    bool is_scalar = true;
+    for (;;) {
+      if (v == inputs_[0]) return {true, is_scalar};
+      const int input = position(v);
+      if (input >= 2 && input < static_cast<int>(captures())) {
+        const Counter c = carried(input);
+        return {c.is_one, c.is_number && is_scalar};
+      }
+      const PlanNode* p = producer(v);
+      if (!p) return {};
+      if (p->node.op == "Cast" || p->node.op == "Identity") {
+        v = p->node.inputs[0];
+      } else if (p->node.op == "Add" || p->node.op == "Sub") {
+        const size_t fixed = is_fixed(p->node.inputs[0]) ? 0 : 1;
+        if (!is_fixed(p->node.inputs[fixed])) return {};
+        is_scalar = is_scalar && is_number(p->node.inputs[fixed]);
+        v = p->node.inputs[1 - fixed];
+      } else {
+        return {};
+      }
+    }
+  }
+
+  // The size of the last dimension but one or two of constant weights; 0 where they are no matrix.
+  int64_t extent(ValueId weights, int axis) const {
+    const HostTensor* w = constant_of(b_, weights);
+    return w && w->shape.rank() == 2 ? w->shape[axis] : 0;
+  }
+
+  bool is_worth_it(ValueId x, int64_t inner, int64_t columns, size_t element_bytes) const {
+    if (inner < 2 || columns < 1 || columns > kMaxGrowth * inner) return false;
+    if (!b_.static_shapes[x]) return true;
+    const Shape& s = *b_.static_shapes[x];
+    if (s.rank() < 2 || s.rank() >= kMaxRank || s[s.rank() - 1] != inner) return false;
+    if (loop_.trips >= 0 && s[0] / kMaxRowsPerTrip > loop_.trips) return false;
+    return s.num_elements() / inner <= kMaxBytes / static_cast<int64_t>(element_bytes) / columns;
+  }
+
+  // A bias of one number, or one for each column: the same for all rows.
+  bool is_row(ValueId v, int max_rank, int64_t columns) const {
+    const HostTensor* c = constant_of(b_, v);
+    if (!c || c->shape.rank() > max_rank) return false;
+    const int64_t count = c->shape.num_elements();
+    return count == 1 || (count == columns && c->shape[c->shape.rank() - 1] == columns);
+  }
+
+  void try_product(size_t i) {
+    const Node& n = b_.nodes[i].node;
+    const DType type = b_.nodes[i].output_types[0];
+    const bool is_gemm = n.op == "Gemm";
+    if ((type != DType::kFloat32 && type != DType::kFloat64) || b_.half_products.count(n.outputs[0])) return;
+    StepProduct product;
+    product.type = type;
+    const PlanNode* row = producer(n.inputs[0]);
+    if (row && row->node.op == "Cast") {
+      product.cast = row->node.attributes;
+      row = producer(row->node.inputs[0]);
+    }
+    if (!row || row->node.op != "Gather" || row->node.attributes.get_int("axis", 0) != 0) return;
+    const ValueId x = row->node.inputs[0], index = row->node.inputs[1];
+    if (!is_captured(x) || constant_of(b_, x)) return;
+    const Counter step = counter(index);
+    if (!step.is_one) return;
+    product.turns_weights = is_gemm && n.attributes.get_int("transB", 0) != 0;
+    const int64_t inner = extent(n.inputs[1], product.turns_weights ? 1 : 0);
+    const int64_t columns = extent(n.inputs[1], product.turns_weights ? 0 : 1);
+    if (!is_worth_it(x, inner, columns, size_of(type))) return;
+    ValueId bias = kNoValue;
+    size_t last = i;
+    if (is_gemm) {
+      if (!step.is_number || !is_plain_gemm(n)) return;
+      bias = input_of(n, 2);
+      if (bias != kNoValue && !is_row(bias, 2, columns)) return;
+      product.row_axis = 2;
+    } else if (const int add = bias_after(n.outputs[0], columns, &bias); add >= 0) {
+      last = static_cast<size_t>(add);
+    }
+    product.x = outer(x);
+    product.weights = outer(n.inputs[1]);
+    product.bias = outer(bias);
+    product.name = n.name;
+    read_rows(last, *row, std::move(product));
+  }
+
+  static bool is_plain_gemm(const Node& n) {
+    return n.attributes.get_int("transA", 0) == 0 && n.attributes.get_float("alpha", 1) == 1 &&
+           (input_of(n, 2) == kNoValue || n.attributes.get_float("beta", 1) == 1);
+  }
+
+  // The Add of a constant row that alone reads v; -1: there is none.
+  int bias_after(ValueId v, int64_t columns, ValueId* bias) const {
+    if (!uses_.is_inner(v) || uses_.users(v).size() != 1) return -1;
+    const int user = uses_.users(v)[0];
+    const Node& n = b_.nodes[static_cast<size_t>(user)].node;
+    if (n.op != "Add") return -1;
+    *bias = n.inputs[n.inputs[0] == v ? 1 : 0];
+    if (is_row(*bias, 1, columns)) return user;
+    *bias = kNoValue;
+    return -1;
+  }
+
+  // The last of what moves becomes the row of this step; its other operators lose their readers.
+  void read_rows(size_t last, const PlanNode& gather, StepProduct product) {
+    const std::string name = product.name;
+    const ValueId result = b_.nodes[last].node.outputs[0];
+    const ValueId rows = add_value(b_, name + "_of_all_steps", product.type, kNoValue);
+    const ValueId row = add_value(b_, name + "_row", product.type, kNoValue);
+    const ValueId axes = add_constant(b_, name + "_axes", HostTensor::from(DType::kInt64, Shape{1}, Axes{-2}));
+    const OpRegistry& ops = OpRegistry::instance();
+    PlanNode pick = make_node(b_, *gather.op, name + "_row", {rows, gather.node.inputs[1]}, row);
+    pick.node.attributes = gather.node.attributes;
+    gathers_.emplace(last, std::move(pick));
+    PlanNode squeeze = make_node(b_, *ops.find("Squeeze"), b_.nodes[last].node.name, {row, axes}, result);
+    b_.nodes[last] = std::move(squeeze);
+    b_.graph.add_input(rows);
+    loop_.products.push_back(std::move(product));
+  }
+
+  using Axes = std::vector<int64_t>;
+  LevelBuilder& b_;
+  LoopSteps& loop_;
+  const Uses uses_;                     // of the nodes as they were: what is replaced still makes the same value
+  const std::vector<ValueId> inputs_;   // of the body, before
+  std::map<ValueId, int> positions_;    // among them
+  std::map<size_t, PlanNode> gathers_;  // by the node that they go in front of
+};
+
+// Adds what is computed before a Loop.
+class Outside {
+ public:
+  Outside(LevelBuilder& b, const PlanNode& loop) : b_(b), inputs_(loop.node.inputs), prefix_(loop.node.name + "/") {}
+
+  ValueId add(const StepProduct& p) {
+    const std::string name = prefix_ + p.name;
+    ValueId x = value(p.x, name + "_x"), w = value(p.weights, name + "_weights");
+    if (p.cast) x = node("Cast", name + "_cast", {x}, p.type, *p.cast);
+    const HostTensor axis = HostTensor::from(DType::kInt64, Shape{1}, std::vector<int64_t>{p.row_axis});
+    x = node("Unsqueeze", name + "_rows", {x, add_constant(b_, name + "_axes", axis)}, p.type);
+    if (p.turns_weights) w = node("Transpose", name + "_turned", {w}, p.type);
+    Attributes mark;
+    mark.set(kOfAllSteps, int64_t{1});
+    x = node("MatMul", name, {x, w}, p.type, std::move(mark));
+    if (p.bias.input >= 0 || p.bias.constant) x = node("Add", name + "_bias", {x, value(p.bias, name + "_c")}, p.type);
+    return x;
+  }
+
+ private:
+  ValueId value(const OuterValue& v, std::string name) {
+    if (v.input >= 0) return inputs_[static_cast<size_t>(v.input)];
+    return add_constant(b_, std::move(name), *v.constant);
+  }
+
+  ValueId node(const char* op, const std::string& name, std::vector<ValueId> inputs, DType type,
+               Attributes attributes = {}) {
+    Node n;
+    n.op = op;
+    n.name = name;
+    n.inputs = std::move(inputs);
+    n.outputs = {add_value(b_, name, type, kNoValue)};
+    n.attributes = std::move(attributes);
+    const ValueId result = n.outputs[0];
+    add_node(b_, std::move(n));
+    return result;
+  }
+
+  LevelBuilder& b_;
+  const std::vector<ValueId> inputs_;
+  const std::string prefix_;
+};
+
+}  // namespace
+
+void find_step_products(LevelBuilder& body) {
+  if (!body.loop || !body.options->fuse) return;
+  Finder(body).run();
+  prune(body);
+}
+
+void add_step_products(LevelBuilder& b, PlanNode& loop, const LoopSteps& steps) {
+  if (steps.products.empty()) return;
+  Outside outside(b, loop);
+  Node& n = loop.node;
+  for (const StepProduct& p : steps.products) {
+    n.inputs.push_back(outside.add(p));
+    loop.input_types.push_back(p.type);
+  }
+  const auto added = static_cast<int64_t>(steps.products.size());
+  n.attributes.set("num_captures", n.attributes.get_int("num_captures", 0) + added);
+}
+
+}  // namespace asc

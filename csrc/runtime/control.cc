@@ -1,6 +1,7 @@
 // Control flow: the runtime drives bodies as levels of their own.
 #include <algorithm>
 #include <cstring>
+#include <numeric>
 
 #include "runtime/interrupt.h"
 #include "runtime/level.h"
@@ -16,6 +17,26 @@ Argument scalar_argument(DType dtype, T value, RunContext& run) {
   run.holdings->kept.push_back(host);
   return {{dtype, Shape{}, const_cast<void*>(host->data())}, host};
 }
+
+// The numbers of iterations, where tasks read them: those in flight at once in one piece of memory.
+class IterationNumbers {
+ public:
+  // Called for each iteration in turn; what is given out lives until holdings release it, and in runs on the caller's
+  // thread until the next call.
+  Argument next(int64_t i, RunContext& run) {
+    if (i % kIterationsInFlight == 0) {
+      std::vector<int64_t> numbers(kIterationsInFlight);
+      std::iota(numbers.begin(), numbers.end(), i);
+      numbers_ =
+          std::make_shared<const HostTensor>(HostTensor::from(DType::kInt64, Shape{kIterationsInFlight}, numbers));
+      if (!run.is_inline) run.holdings->kept.push_back(numbers_);
+    }
+    return {{DType::kInt64, Shape{}, const_cast<int64_t*>(numbers_->as<int64_t>() + i % kIterationsInFlight)}, nullptr};
+  }
+
+ private:
+  std::shared_ptr<const HostTensor> numbers_;
+};
 
 bool is_true(const HostTensor& t) { return t.shape.num_elements() == 1 && *t.as<uint8_t>() != 0; }
 
@@ -84,6 +105,7 @@ class LoopState {
       scans_[i].shape = shape;
       scans_[i].pieces.push_back(results.take(output));
     }
+    run_.pool->release(results.take(0));  // whether to go on is known on the host
   }
 
   Block take_carried(size_t i, const Argument& argument) {
@@ -134,17 +156,17 @@ void Level::run_loop(size_t s, RunContext& run) {
   std::vector<Argument> arguments(2);
   for (size_t i = 2; i < in.size(); ++i) arguments.push_back(argument(in[i], body_plan.host_inputs[i]));
   LoopState state(run, carried, node.node.outputs.size() - carried);
+  BodyResults results(*run.pool, body_plan.outputs.size());
+  IterationNumbers numbers;
+  arguments[1] = scalar_argument<uint8_t>(DType::kBool, 1, run);
   const size_t table_count = run.holdings->tables.size(), kept_count = run.holdings->kept.size();
   InterruptPoll interrupt;
   for (int64_t i = 0; go_on && (trips < 0 || i < trips); ++i) {
     interrupt.poll();
-    if (!run.is_inline && i % kIterationsInFlight == kIterationsInFlight - 1)
-      sync(run, static_cast<int32_t>(node.number));
-    if (run.is_inline || i % kIterationsInFlight == kIterationsInFlight - 1)
-      run.holdings->release(table_count, kept_count);
-    arguments[0] = scalar_argument<int64_t>(DType::kInt64, i, run);
-    arguments[1] = scalar_argument<uint8_t>(DType::kBool, 1, run);
-    BodyResults results(*run.pool, body_plan.outputs.size());
+    const bool is_full = i > 0 && i % kIterationsInFlight == 0;
+    if (!run.is_inline && is_full) sync(run, static_cast<int32_t>(node.number));
+    if (run.is_inline || is_full) run.holdings->release(table_count, kept_count);
+    arguments[0] = body_plan.host_inputs[0] ? scalar_argument<int64_t>(DType::kInt64, i, run) : numbers.next(i, run);
     body.run(run, arguments, results);
     state.take(body, results, arguments, node);
     if (run.is_inline && run.event->has_failed()) throw RunAborted{};

@@ -2,6 +2,7 @@
 // reads all weights at each step. Nothing of it depends on the step before.
 #include "plan/step_products.h"
 
+#include <algorithm>
 #include <map>
 
 #include "plan/byte_values.h"
@@ -35,7 +36,9 @@ class Finder {
   }
 
  private:
-  // Which step an index says: the node's result counts up or down by one with each.
+  using Axes = std::vector<int64_t>;
+
+  // What an index is: whether it counts up or down by one with each step, and whether it has no dimensions.
   struct Counter {
     bool is_one = false, is_number = false;
   };
@@ -66,7 +69,8 @@ class Finder {
   // Of a carried value: its next one is itself and one, or less one.
   Counter carried(int input) const {
     const ValueId v = inputs_[static_cast<size_t>(input)];
-    const PlanNode* next = producer(b_.outputs[static_cast<size_t>(input) - 1]);
+    const auto output = static_cast<size_t>(input) - 1;
+    const PlanNode* next = output < b_.outputs.size() ? producer(b_.outputs[output]) : nullptr;
     while (next && next->node.op == "Identity") next = producer(next->node.inputs[0]);
     if (!next || (next->node.op != "Add" && next->node.op != "Sub")) return {};
     for (size_t i : {0, 1}) {
@@ -90,6 +94,9 @@ class Finder {
       if (!p) return {};
       if (p->node.op == "Cast" || p->node.op == "Identity") {
         v = p->node.inputs[0];
+      } else if (p->node.op == "Unsqueeze") {
+        is_scalar = false;
+        v = p->node.inputs[0];
       } else if (p->node.op == "Add" || p->node.op == "Sub") {
         const size_t fixed = is_fixed(p->node.inputs[0]) ? 0 : 1;
         if (!is_fixed(p->node.inputs[fixed])) return {};
@@ -101,7 +108,7 @@ class Finder {
     }
   }
 
-  // The size of the last dimension but one or two of constant weights; 0 where they are no matrix.
+  // A dimension of constant weights; 0 where they are no matrix.
   int64_t extent(ValueId weights, int axis) const {
     const HostTensor* w = constant_of(b_, weights);
     return w && w->shape.rank() == 2 ? w->shape[axis] : 0;
@@ -136,6 +143,11 @@ class Finder {
       product.cast = row->node.attributes;
       row = producer(row->node.inputs[0]);
     }
+    Axes axes;  // of an index of one element
+    if (row && row->node.op == "Squeeze") {
+      axes = front_axes(input_of(row->node, 1));
+      row = axes.empty() ? nullptr : producer(row->node.inputs[0]);
+    }
     if (!row || row->node.op != "Gather" || row->node.attributes.get_int("axis", 0) != 0) return;
     const ValueId x = row->node.inputs[0], index = row->node.inputs[1];
     if (!is_captured(x) || constant_of(b_, x)) return;
@@ -159,7 +171,16 @@ class Finder {
     product.weights = outer(n.inputs[1]);
     product.bias = outer(bias);
     product.name = n.name;
-    read_rows(last, *row, std::move(product));
+    axes.push_back(-2);
+    read_rows(last, *row, axes, std::move(product));
+  }
+
+  // Constant axes that all count from the front; empty where they do not.
+  Axes front_axes(ValueId v) const {
+    const HostTensor* c = constant_of(b_, v);
+    const Axes axes = c && c->dtype == DType::kInt64 ? int_values(*c) : Axes{};
+    const bool is_front = std::all_of(axes.begin(), axes.end(), [](int64_t axis) { return axis >= 0; });
+    return is_front ? axes : Axes{};
   }
 
   static bool is_plain_gemm(const Node& n) {
@@ -180,23 +201,23 @@ class Finder {
   }
 
   // The last of what moves becomes the row of this step; its other operators lose their readers.
-  void read_rows(size_t last, const PlanNode& gather, StepProduct product) {
+  void read_rows(size_t last, const PlanNode& gather, const Axes& axes, StepProduct product) {
     const std::string name = product.name;
     const ValueId result = b_.nodes[last].node.outputs[0];
     const ValueId rows = add_value(b_, name + "_of_all_steps", product.type, kNoValue);
     const ValueId row = add_value(b_, name + "_row", product.type, kNoValue);
-    const ValueId axes = add_constant(b_, name + "_axes", HostTensor::from(DType::kInt64, Shape{1}, Axes{-2}));
+    const ValueId squeezed = add_constant(
+        b_, name + "_axes", HostTensor::from(DType::kInt64, Shape{static_cast<int64_t>(axes.size())}, axes));
     const OpRegistry& ops = OpRegistry::instance();
     PlanNode pick = make_node(b_, *gather.op, name + "_row", {rows, gather.node.inputs[1]}, row);
     pick.node.attributes = gather.node.attributes;
     gathers_.emplace(last, std::move(pick));
-    PlanNode squeeze = make_node(b_, *ops.find("Squeeze"), b_.nodes[last].node.name, {row, axes}, result);
+    PlanNode squeeze = make_node(b_, *ops.find("Squeeze"), b_.nodes[last].node.name, {row, squeezed}, result);
     b_.nodes[last] = std::move(squeeze);
     b_.graph.add_input(rows);
     loop_.products.push_back(std::move(product));
   }
 
-  using Axes = std::vector<int64_t>;
   LevelBuilder& b_;
   LoopSteps& loop_;
   const Uses uses_;                     // of the nodes as they were: what is replaced still makes the same value

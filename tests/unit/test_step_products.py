@@ -203,6 +203,53 @@ def test_other_readers_of_the_row_keep_it():
     assert moved(exe) == 2
 
 
+@pytest.mark.parametrize(("axis", "count"), [(0, 1), (-3, 0)])
+def test_rows_may_be_picked_with_an_index_of_one_element(axis, count):
+    first_nodes = (
+        h.make_node("Unsqueeze", ["i", "first_axis"], ["one_index"]),
+        h.make_node("Gather", ["xs", "one_index"], ["slab"], axis=0),
+        h.make_node("Squeeze", ["slab", "slab_axis"], ["picked"]),
+    )
+    constants = {"first_axis": np.int64([0]), "slab_axis": np.int64([axis])}
+    exe = check(recurrent("iteration", first_nodes=first_nodes, constants=constants, MatMul_row="picked"))
+    assert moved(exe) == count
+
+
+def test_vectors_as_rows_give_vectors():
+    n = h.make_node
+    nodes = [
+        n("Gather", ["x", "i"], ["row"], axis=0),
+        n("MatMul", ["row", "w"], ["xw"]),
+        n("Add", ["xw", "b"], ["piece"]),
+        n("Identity", ["go_on"], ["goes_on"]),
+    ]
+    body = h.make_graph(
+        nodes, "steps", [info("i", T.INT64, []), info("go_on", T.BOOL, [])], [info("goes_on", T.BOOL), info("piece")]
+    )
+    rng = np.random.default_rng(0)
+    w = rng.standard_normal((INPUTS, 4)).astype(np.float32)
+    for bias, count in (
+        (rng.standard_normal(4), 1),
+        (rng.standard_normal((1, 4)), 1),
+        (rng.standard_normal((2, 4)), 1),
+    ):
+        made = model(
+            [n("Loop", ["trips", ""], ["pieces"], body=body), n("Identity", ["pieces"], ["end"])],
+            [info("x", shape=None), info("trips", T.INT64, [])],
+            [info("end"), info("pieces")],
+            {"w": w, "b": bias.astype(np.float32)},
+        )
+        feeds = [
+            {"x": rng.standard_normal(s).astype(np.float32), "trips": np.array(2, np.int64)}
+            for s in ((3, INPUTS), (2, INPUTS))
+        ]
+        exe = check(made, feeds=feeds)
+        assert moved(exe) == count
+        for wrong in ((INPUTS,), ()):
+            with pytest.raises(asc.GraphError):
+                exe.run({"x": np.ones(wrong, np.float32), "trips": np.array(2, np.int64)})
+
+
 def test_masked_steps_hand_the_state_on():
     mask = np.random.default_rng(2).integers(0, 2, (8, 1, 1)).astype(bool)
     made = recurrent(

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <tuple>
 
 #include "plan/byte_values.h"
 #include "plan/uses.h"
@@ -115,7 +116,7 @@ class Finder {
   }
 
   bool is_worth_it(ValueId x, int64_t inner, int64_t columns, size_t element_bytes) const {
-    if (inner < 2 || columns < 1 || columns > kMaxGrowth * inner) return false;
+    if (inner < 2 || columns < 2 || columns > kMaxGrowth * inner) return false;
     if (!b_.static_shapes[x]) return true;
     const Shape& s = *b_.static_shapes[x];
     if (s.rank() < 2 || s.rank() >= kMaxRank || s[s.rank() - 1] != inner) return false;
@@ -167,7 +168,7 @@ class Finder {
     } else if (const int add = bias_after(n.outputs[0], columns, &bias); add >= 0) {
       last = static_cast<size_t>(add);
     }
-    product.x = outer(x);
+    product.x = position(x);
     product.weights = outer(n.inputs[1]);
     product.bias = outer(bias);
     product.name = n.name;
@@ -233,19 +234,28 @@ class Outside {
 
   ValueId add(const StepProduct& p) {
     const std::string name = prefix_ + p.name;
-    ValueId x = value(p.x, name + "_x"), w = value(p.weights, name + "_weights");
-    if (p.cast) x = node("Cast", name + "_cast", {x}, p.type, *p.cast);
-    const HostTensor axis = HostTensor::from(DType::kInt64, Shape{1}, std::vector<int64_t>{p.row_axis});
-    x = node("Unsqueeze", name + "_rows", {x, add_constant(b_, name + "_axes", axis)}, p.type);
+    const ValueId x = with_rows(p, name);
+    ValueId w = value(p.weights, name + "_weights");
     if (p.turns_weights) w = node("Transpose", name + "_turned", {w}, p.type);
     Attributes mark;
     mark.set(kOfAllSteps, int64_t{1});
-    x = node("MatMul", name, {x, w}, p.type, std::move(mark));
-    if (p.bias.input >= 0 || p.bias.constant) x = node("Add", name + "_bias", {x, value(p.bias, name + "_c")}, p.type);
-    return x;
+    const ValueId product = node("MatMul", name, {x, w}, p.type, std::move(mark));
+    if (p.bias.input < 0 && !p.bias.constant) return product;
+    return node("Add", name + "_bias", {product, value(p.bias, name + "_c")}, p.type);
   }
 
  private:
+  // What is multiplied, made once for all products that read it.
+  ValueId with_rows(const StepProduct& p, const std::string& name) {
+    ValueId x = inputs_[static_cast<size_t>(p.x)];
+    ValueId& made =
+        with_rows_.try_emplace({x, p.cast ? p.type : DType::kUndefined, p.row_axis}, kNoValue).first->second;
+    if (made != kNoValue) return made;
+    if (p.cast) x = node("Cast", name + "_cast", {x}, p.type, *p.cast);
+    const HostTensor axis = HostTensor::from(DType::kInt64, Shape{1}, std::vector<int64_t>{p.row_axis});
+    return made = node("Unsqueeze", name + "_rows", {x, add_constant(b_, name + "_axes", axis)}, p.type);
+  }
+
   ValueId value(const OuterValue& v, std::string name) {
     if (v.input >= 0) return inputs_[static_cast<size_t>(v.input)];
     return add_constant(b_, std::move(name), *v.constant);
@@ -267,6 +277,7 @@ class Outside {
   LevelBuilder& b_;
   const std::vector<ValueId> inputs_;
   const std::string prefix_;
+  std::map<std::tuple<ValueId, DType, int64_t>, ValueId> with_rows_;
 };
 
 }  // namespace

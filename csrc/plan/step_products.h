@@ -19,7 +19,8 @@ struct OuterValue {
 
 struct StepProduct {
   std::string name;
-  OuterValue x, weights, bias;  // no bias: neither input nor constant
+  int x = 0;                 // an input
+  OuterValue weights, bias;  // no bias: neither input nor constant
   DType type = DType::kUndefined;
   std::optional<Attributes> cast;  // of the Cast of x before it, where there is one
   bool turns_weights = false;

@@ -200,6 +200,25 @@ def test_averages_of_bytes(pads, zero):
     check(m.proto(m.rounded(y, 0.03, zero)), x, 0.07, "BytePool")
 
 
+@pytest.mark.parametrize("zero", [np.uint8(7), np.int8(-100)])
+@pytest.mark.parametrize("channels", [1, 5, 16, 24, 63, 64, 65, 96])
+@pytest.mark.parametrize(
+    "window",
+    [
+        {"kernel_shape": [3, 3], "strides": [2, 2], "pads": [1, 1, 1, 1]},
+        {"kernel_shape": [2, 3], "strides": [1, 3], "ceil_mode": 1},
+        {"kernel_shape": [1, 2], "dilations": [1, 3], "pads": [0, 1, 0, 1]},
+        {"kernel_shape": [9, 7]},
+    ],
+)
+def test_maxima_of_bytes_come_line_by_line(window, channels, zero):
+    m = Model((2, 3, 9, 7))
+    a = m.rounded(conv(m, m.rounded("x", 0.03, zero), (channels, 3, 1, 1)), 0.04, zero)
+    y = m.node("MaxPool", a, **window)
+    x = RNG.standard_normal((2, 3, 9, 7)).astype(np.float32)
+    assert ": task, lines" in check(m.proto(m.rounded(y, 0.04, zero)), x, 0.041, "BytePool").explain()
+
+
 @pytest.mark.parametrize("b_shape", [(16, 9), (3, 16, 9)])
 def test_products_of_two_results(b_shape):
     m = Model((3, 4, 16))

@@ -80,7 +80,7 @@ std::shared_ptr<const Tiling> tile_turned(const TilingContext& ctx, const ConvSh
 std::shared_ptr<const Tiling> tile_conv_last(const TilingContext& ctx) {
   if (count_of(ctx.output(0)) == 0) return create_empty_tiling();
   ConvShape s = make_conv_last_shape(ctx);
-  if (!s.is_transposed && wants_float_taps(ctx, s)) return tile_float_taps(s);
+  if (!s.is_transposed && !wants_lines(ctx, s, {}) && wants_float_taps(ctx, s)) return tile_float_taps(s);
   if (auto t = try_conv_last(ctx, {})) return t;
   s.is_last = false;  // as the convolution behind the turning sees it
   return tile_turned(ctx, s);

@@ -7,20 +7,19 @@
 #include <vector>
 
 #include "backends/cpu/conv.h"
+#include "backends/cpu/conv_end.h"
 
 namespace asc::cpu {
 
 // Whether convolutions are worth bringing into this form: whether oneDNN has code of its own for it here.
 bool has_conv_last();
 
-// A function of one result, or an operation with an operand that has the result's shape.
-struct ConvEnd {
-  enum class Kind : uint8_t { kRelu, kClip, kSigmoid, kSwish, kHardSwish, kLinear, kAdd };
-  Kind kind = Kind::kRelu;
-  float alpha = 0, beta = 0;  // kRelu: slope below 0; kClip: bounds; kLinear: factor and shift
-};
-
 constexpr int kConvInputs = 3;  // x, weights, bias
+
+// Whether the convolution and what follows it are quickest line by line of the output with sums in registers; that.
+bool wants_lines(const TilingContext& ctx, const ConvShape& shape, const std::vector<ConvEnd>& ends);
+std::shared_ptr<const Tiling> tile_lines(const TilingContext& ctx, const ConvShape& shape,
+                                         const std::vector<ConvEnd>& ends);
 
 // Of ConvLast and ConvTransposeLast.
 ConvShape make_conv_last_shape(const TilingContext& ctx);

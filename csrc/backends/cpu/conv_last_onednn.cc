@@ -23,7 +23,6 @@ namespace {
 
 using dnnl::memory;
 
-constexpr size_t kMostOperands = 4;
 // Sums of magnitudes below are tame: their products are finite, also times what may follow before a bound.
 constexpr float kTame = 1e15f;
 constexpr double kMostGain = 1e6;
@@ -207,8 +206,8 @@ Status launch_apart(const ConvLast& t, const Task& task, void* const* slots, voi
 
 Status launch_onednn(const Task& task, void* const* slots, Worker& worker) {
   const auto& t = *static_cast<const ConvLast*>(task.tiling);
-  void* data[5 + kMostOperands] = {slots[task.operands[0]], const_cast<void*>(task.packed(slots)),
-                                   task.output<void>(slots, 0)};
+  void* data[5 + kMostEndOperands] = {slots[task.operands[0]], const_cast<void*>(task.packed(slots)),
+                                      task.output<void>(slots, 0)};
   int count = 3;
   if (t.shape.has_bias) data[count++] = slots[task.operands[2]];
   if (t.is_bounded && !is_tame(t, task, slots)) return launch_apart(t, task, slots, data, worker);
@@ -239,7 +238,7 @@ bool set_ends(const std::vector<ConvEnd>& ends, ConvLast* t) {
     t->watched = t->operands;
   }
   t->ends = ends;
-  return t->operands <= static_cast<int>(kMostOperands);
+  return t->operands <= kMostEndOperands;
 }
 
 std::shared_ptr<const Tiling> create(const ConvShape& s, const std::vector<ConvEnd>& ends, int threads) {
@@ -268,6 +267,7 @@ bool has_conv_last() { return current_isa() != Isa::kBase; }
 
 std::shared_ptr<const Tiling> try_conv_last(const TilingContext& ctx, const std::vector<ConvEnd>& ends) {
   const ConvShape s = make_conv_last_shape(ctx);
+  if (wants_lines(ctx, s, ends)) return tile_lines(ctx, s, ends);
   if (!s.is_transposed && !ends.empty() && wants_float_taps(ctx, s)) return nullptr;
   if (!ctx.options().use_onednn || !ctx.is_constant(1) || s.batch == 0 || s.input_size() == 0) return nullptr;
   const int count = threads_for(ctx, s.operations());

@@ -170,6 +170,23 @@ def test_a_network_of_bytes_keeps_channels_last_between_its_ends():
         assert f"{op} '" in exe.explain()
 
 
+@pytest.mark.parametrize("mode", ["constant", "reflect", "edge"])
+@pytest.mark.parametrize("axes", [1, 2, 3])
+def test_pads_of_bytes_keep_channels_last(axes: int, mode: str, tmp_path: Path) -> None:
+    shape, zero = (2, 3, 9, 7, 6)[: axes + 2], np.uint8(100)
+    m = Model(shape)
+    a = m.rounded(conv(m, m.rounded("x", 0.04, zero), (8, 3, *[1] * axes)), 0.05, zero)
+    pads = np.array([0, 0, *(2, 1, 0)[:axes], 0, 0, *(0, 1, 3)[:axes]], np.int64)
+    b = m.rounded(m.node("Pad", a, m.constant(pads), mode=mode), 0.05, zero)
+    y = m.rounded(conv(m, b, (4, 8, *[2] * axes)), 0.06, zero)
+    x = RNG.standard_normal(shape).astype(np.float32)
+    exe = check(m.proto(y), x, 0.06, "QuantizedConv")
+    turned = [line for line in exe.explain().splitlines() if line.strip().startswith("Transpose")]
+    assert len(turned) <= 2
+    exe.save(tmp_path / "m.asc")
+    assert np.array_equal(asc.load(tmp_path / "m.asc").run({"x": x})[y], exe.run({"x": x})[y])
+
+
 def test_without_fusion_operators_run_one_by_one():
     m, y = residual_net()
     x = RNG.standard_normal((1, 3, 10, 10)).astype(np.float32)

@@ -3,8 +3,9 @@
 For every model and shape of the catalogue that onnxruntime runs in less than a millisecond; one thread, sink mode. The
 floor counts two things at the rates that this core reached in the same turns: matrix products and convolutions as fast
 as products from registers, and weights as fast as memory of their size is read, once in a run or in every step of a
-recurrent network but the first, whose state may be zero. Activations, movement and dispatch are free in it. Where
-floor / onnxruntime is near 0.5, no kernels can be twice as fast as onnxruntime.
+recurrent network but the first, whose state may be zero. Activations, movement and dispatch are free in it. The two are
+added, although kernels do a part of them at once. Where floor / onnxruntime is near 0.5, kernels can hardly be twice as
+fast as onnxruntime.
 """
 
 from __future__ import annotations

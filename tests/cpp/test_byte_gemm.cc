@@ -38,37 +38,56 @@ Case random_case(int64_t m, int64_t k, int64_t n, bool a_is_signed, bool b_is_si
   return {m, k, n, a_is_signed, b_is_signed, bytes(m * k), bytes(k * n), bytes(m), bytes(n)};
 }
 
-void check(const Case& c) {
-  std::vector<int64_t> packed(ByteMatrix::packed_bytes(c.k, c.n) / sizeof(int64_t));
-  asc::cpu::pack_bytes(c.b.data(), c.b_is_signed, {c.b_zeros.data(), 1}, c.k, c.n, packed.data());
-  std::vector<int32_t> zeros, row_sums(static_cast<size_t>(c.m)), sums(static_cast<size_t>(c.m * c.n));
-  for (uint8_t z : c.a_zeros) zeros.push_back(Case::value(z, c.a_is_signed) + (c.a_is_signed ? 128 : 0));
-  asc::cpu::sum_byte_rows(c.a.data(), c.a_is_signed, c.m, c.k, row_sums.data());
-  std::vector<float> scaled(sums.size()), scales(static_cast<size_t>(ByteMatrix::padded_columns(c.n)), 0.5f);
-  const std::vector<float> add(static_cast<size_t>(c.n), 3.0f);
+// The operands of a case as the kernels take them.
+struct Product {
+  explicit Product(const Case& c)
+      : packed(ByteMatrix::packed_bytes(c.k, c.n) / sizeof(int64_t)),
+        row_sums(static_cast<size_t>(c.m)),
+        sums(static_cast<size_t>(c.m * c.n), -1),
+        scaled(sums.size(), -1.0f),
+        scales(static_cast<size_t>(ByteMatrix::padded_columns(c.n)), 0.5f),
+        add(static_cast<size_t>(c.n), 3.0f) {
+    asc::cpu::pack_bytes(c.b.data(), c.b_is_signed, {c.b_zeros.data(), 1}, c.k, c.n, packed.data());
+    for (uint8_t z : c.a_zeros) zeros.push_back(Case::value(z, c.a_is_signed) + (c.a_is_signed ? 128 : 0));
+    asc::cpu::sum_byte_rows(c.a.data(), c.a_is_signed, c.m, c.k, row_sums.data());
+    args.m = c.m;
+    args.a = c.a.data(), args.a_is_signed = c.a_is_signed;
+    args.a_zeros = zeros.data(), args.a_zero_step = 1;
+    args.row_sums = row_sums.data();
+    args.b = ByteMatrix::of(packed.data(), c.k, c.n);
+    args.c = sums.data();
+    args.y = scaled.data();
+    args.a_scale = 0.25f;
+    args.scales = scales.data();
+    args.add = add.data();
+  }
+  Product(const Product&) = delete;
+  Product& operator=(const Product&) = delete;
+
+  std::vector<int64_t> packed;
+  std::vector<int32_t> zeros, row_sums, sums;
+  std::vector<float> scaled, scales, add;
   ByteGemmArgs args;
-  args.m = c.m;
-  args.a = c.a.data(), args.a_is_signed = c.a_is_signed;
-  args.a_zeros = zeros.data(), args.a_zero_step = 1;
-  args.row_sums = row_sums.data();
-  args.b = ByteMatrix::of(packed.data(), c.k, c.n);
-  args.c = sums.data();
-  args.y = scaled.data();
-  args.a_scale = 0.25f;
-  args.scales = scales.data();
-  args.add = add.data();
+};
+
+int count_wrong(const Case& c, const std::vector<float>& scaled) {
+  int wrong = 0;
+  for (int64_t i = 0; i < c.m; ++i)
+    for (int64_t j = 0; j < c.n; ++j)
+      wrong += scaled[static_cast<size_t>(i * c.n + j)] != static_cast<float>(c.wanted(i, j)) * 0.125f + 3.0f;
+  return wrong;
+}
+
+void check(const Case& c) {
   for (const asc::cpu::ByteGemm* version : asc::cpu::runnable_byte_gemms()) {
-    std::fill(sums.begin(), sums.end(), -1);
-    version->sums(args);
-    version->scaled(args);
+    Product p(c);
+    version->sums(p.args);
+    version->scaled(p.args);
     int wrong = 0;
     for (int64_t i = 0; i < c.m; ++i)
-      for (int64_t j = 0; j < c.n; ++j) {
-        const auto at = static_cast<size_t>(i * c.n + j);
-        wrong += sums[at] != c.wanted(i, j);
-        wrong += scaled[at] != static_cast<float>(c.wanted(i, j)) * 0.125f + 3.0f;
-      }
+      for (int64_t j = 0; j < c.n; ++j) wrong += p.sums[static_cast<size_t>(i * c.n + j)] != c.wanted(i, j);
     CHECK(wrong == 0);
+    CHECK(count_wrong(c, p.scaled) == 0);
   }
 }
 
@@ -78,6 +97,30 @@ TEST_CASE("every version multiplies bytes exactly at every shape and signedness"
       for (const int64_t n : {1, 4, 15, 16, 33, 64, 70, 129})
         for (const auto& [m, k] : {std::pair<int64_t, int64_t>{1, 1}, {1, 256}, {2, 3}, {3, 18}, {5, 64}, {6, 131}})
           check(random_case(m, k, n, a_is_signed, b_is_signed));
+}
+
+void check_beside(const asc::cpu::ByteGemm& version, const Case& step, const Case& other, int steps) {
+  Product rest(other);
+  for (int i = 0; i < steps; ++i) {
+    Product one(step);
+    one.args.backwards = i % 2 != 0;
+    version.scaled_beside(one.args, rest.args);
+    CHECK(count_wrong(step, one.scaled) == 0);
+  }
+  version.scaled(rest.args);
+  CHECK(count_wrong(other, rest.scaled) == 0);
+}
+
+TEST_CASE("a product beside others is exact, however far they bring it") {
+  for (const asc::cpu::ByteGemm* version : asc::cpu::runnable_byte_gemms()) {
+    if (!version->scaled_beside) continue;
+    for (const auto& [k, n] : {std::pair<int64_t, int64_t>{4, 64}, {64, 256}, {20, 128}, {0, 64}})
+      for (const auto& [other_k, other_n] : {std::pair<int64_t, int64_t>{4, 64}, {132, 128}, {512, 64}, {0, 64}})
+        for (int64_t m = 0; m <= asc::cpu::ByteGemm::kBesideRows; ++m)
+          for (const int steps : {0, 1, 2, 7})
+            check_beside(*version, random_case(1, k, n, false, true), random_case(m, other_k, other_n, false, true),
+                         steps);
+  }
 }
 
 }  // namespace

@@ -67,6 +67,16 @@ def test_threads_do_not_change_products(m, k, n):
         assert np.array_equal(asc.compile(model, threads=threads).run({"a": a})["y0"], wanted)
 
 
+@pytest.mark.parametrize("n", [1, 15, 16, 17, 31, 33, 48, 70])
+def test_dynamic_quantize_finds_its_range_at_every_place(n):
+    executable = asc.compile(single("DynamicQuantizeLinear", {"x": np.zeros(n, np.float32)}, {}, outputs=3))
+    for low, high in zip(range(n), [*range(1, n), 0], strict=True):
+        x = np.full(n, 0.5, np.float32)
+        x[low], x[high] = -3, 7
+        scale = np.float32(x.max() - min(x.min(), 0)) / np.float32(255)
+        assert executable.run({"x": x})["y1"] == scale
+
+
 def lstm_operands(dtype, directions=2, size=8, hidden=20, per_column=False, zero=0):
     w, r = some_bytes(dtype, directions, size, 4 * hidden), some_bytes(dtype, directions, hidden, 4 * hidden)
     shape = (directions, 4 * hidden) if per_column else (directions,)
@@ -114,6 +124,52 @@ def test_quantized_lstm_takes_weights_that_are_not_constant():
     got, _ = run_lstm({"x": x, **weights}, bias | rest, **options)
     for name, value in wanted.items():
         assert np.array_equal(value, got[name])
+
+
+def with_idle_unit(w, r, bias, scales, zeros, state, zero):
+    """The operands of one unit more, whose weights are zero: it stays at zero, and the others do not see it."""
+    directions, size, hidden = w.shape[0], w.shape[1], r.shape[1]
+
+    def add_gates(values, fill):
+        shape = (*values.shape[:-1], values.shape[-1] // hidden, hidden)
+        pad = [(0, 0)] * (len(shape) - 1) + [(0, 1)]
+        return np.pad(values.reshape(shape), pad, constant_values=fill).reshape(*values.shape[:-1], -1)
+
+    r = np.pad(add_gates(r, zero), ((0, 0), (0, 1), (0, 0)), constant_values=zero)
+    if scales[0].ndim == 2:
+        scales, zeros = [add_gates(s, 1) for s in scales], [add_gates(z, zero) for z in zeros]
+    assert add_gates(w, zero).shape == (directions, size, 4 * hidden + 4)
+    return add_gates(w, zero), r, add_gates(bias, 0), scales, zeros, np.pad(state, [(0, 0)] * 3 + [(0, 1)])
+
+
+# With units in sixteens and one sequence, products of the input are done beside steps, where the CPU can; not with one
+# unit more. Chunks of every number of rows, one or several; the last size uses two threads.
+BESIDE = [(0, 64, 64), (1, 64, 64), (3, 8, 16), (4, 4, 16), (7, 64, 64), (9, 96, 48), (11, 20, 80), (15, 512, 32)]
+BESIDE += [(18, 36, 112), (29, 8, 64), (130, 16, 64), (20, 256, 128)]
+
+
+@pytest.mark.parametrize(("steps", "size", "hidden"), BESIDE)
+@pytest.mark.parametrize(("per_column", "zero"), [(False, 0), (False, 5), (True, -3)])
+@pytest.mark.parametrize("length", [None, 0, 2, 14])
+@pytest.mark.parametrize("direction", ["forward", "reverse", "bidirectional"])
+def test_an_idle_unit_does_not_change_the_others(steps, size, hidden, per_column, zero, length, direction):
+    directions = 2 if direction == "bidirectional" else 1
+    operands = lstm_operands(np.int8, directions, size, hidden, per_column, zero)
+    state = RNG.standard_normal((2, directions, 1, hidden)).astype(np.float32) / 2
+    x = RNG.standard_normal((steps, 1, size)).astype(np.float32)
+    lengths = {"-l": 0} if length is None else {"l": np.array([min(length, steps)], np.int32)}
+
+    def run(w, r, bias, scales, zeros, state, fed=False):
+        weights = {"w": w, "r": r}
+        constants = {"b": bias, **lengths, "h": state[0], "c": state[1], "-p": 0}
+        constants |= {"ws": scales[0], "wz": zeros[0], "rs": scales[1], "rz": zeros[1]}
+        given = ({"x": x, **weights}, constants) if fed else ({"x": x}, weights | constants)
+        return run_lstm(*given, hidden_size=state.shape[-1], direction=direction)[0]
+
+    wanted = run(*with_idle_unit(*operands, state, zero))
+    for fed in (False, True):
+        for name, value in run(*operands, state, fed=fed).items():
+            assert np.array_equal(value, wanted[name][..., :hidden])
 
 
 def test_quantized_lstm_without_scales_is_refused():

@@ -22,6 +22,7 @@ struct ByteMatrix {
   static size_t packed_bytes(int64_t k, int64_t n);  // a multiple of 64
   // The view of what pack() wrote.
   static ByteMatrix of(const void* packed, int64_t k, int64_t n);
+  static bool is_whole(int64_t k, int64_t n) { return k % kRowUnit == 0 && n % kPanelColumns == 0; }  // no padding
   bool has_zeros() const { return zeros[0] != 0; }
   const int32_t* column_zeros() const { return zeros + kColumnUnit; }
 };
@@ -44,8 +45,9 @@ struct ByteGemmArgs {
   int a_zero_step = 0;                // 0: one for all rows
   const int32_t* row_sums = nullptr;  // of a, as unsigned bytes; read where b has zero points
   ByteMatrix b;
-  int64_t column_begin = 0, column_end = INT64_MAX;  // of the result; whole panels, INT64_MAX: up to the last one
-  bool backwards = false;                            // from the last panel to the first
+  // Of the result. The begin is a multiple of kColumnUnit, the end one of kPanelColumns; INT64_MAX: all others.
+  int64_t column_begin = 0, column_end = INT64_MAX;
+  bool backwards = false;  // from the last panel to the first
   int32_t* c = nullptr;
   // scaled: y = c * (a_scale * scales[column]) + add, where add has rows `add_row` apart.
   float* y = nullptr;
@@ -59,6 +61,10 @@ struct ByteGemm {
   const char* name;  // of the implementation
   void (*sums)(const ByteGemmArgs& args);
   void (*scaled)(const ByteGemmArgs& args);
+  // As scaled, for one row; while it waits for its weights, columns of `rest`, whose column_begin moves on behind them.
+  // Both are of unsigned bytes and whole matrices, and `rest` has kBesideRows or less. Null: not on this CPU.
+  void (*scaled_beside)(const ByteGemmArgs& args, ByteGemmArgs& rest);
+  static constexpr int64_t kBesideRows = 12;
 };
 
 // The quickest version that current_isa() and the CPU allow.

@@ -1,5 +1,5 @@
-// Convolution of float32 tensors with channels last (ops/channels_last.h), by oneDNN as they lie, with what follows it
-// in the same pass over the result.
+// Convolution of float32 tensors with channels last (ops/channels_last.h), as they lie, with what follows it in the same
+// pass over the result: by our own code where channels are few, of one position or not mixed, else by oneDNN.
 #pragma once
 
 #include <cstdint>
@@ -18,6 +18,8 @@ constexpr int kConvInputs = 3;  // x, weights, bias
 
 // Whether the convolution and what follows it are quickest line by line of the output with sums in registers; that.
 bool wants_lines(const TilingContext& ctx, const ConvShape& shape, const std::vector<ConvEnd>& ends);
+// Whether what follows is long, and quicker in a pass of its own: channels fill less than half of the shortest vector.
+bool waste_lines(const ConvShape& shape, const std::vector<ConvEnd>& ends);
 std::shared_ptr<const Tiling> tile_lines(const TilingContext& ctx, const ConvShape& shape,
                                          const std::vector<ConvEnd>& ends);
 

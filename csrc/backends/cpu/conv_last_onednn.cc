@@ -267,7 +267,7 @@ bool has_conv_last() { return current_isa() != Isa::kBase; }
 
 std::shared_ptr<const Tiling> try_conv_last(const TilingContext& ctx, const std::vector<ConvEnd>& ends) {
   const ConvShape s = make_conv_last_shape(ctx);
-  if (wants_lines(ctx, s, ends)) return tile_lines(ctx, s, ends);
+  if (wants_lines(ctx, s, ends)) return waste_lines(s, ends) ? nullptr : tile_lines(ctx, s, ends);
   if (!s.is_transposed && !ends.empty() && wants_float_taps(ctx, s)) return nullptr;
   if (!ctx.options().use_onednn || !ctx.is_constant(1) || s.batch == 0 || s.input_size() == 0) return nullptr;
   const int count = threads_for(ctx, s.operations());

@@ -22,10 +22,12 @@ namespace wide {
 #undef ASC_VEC_BYTES
 template <int kVecs>
 constexpr LineBlock kBlock = {mixing<kVecs>,
+                              rows_of(kVecs),
                               {{sliding<kVecs, 3, 1>, sliding<kVecs, 3, 2>},
                                {sliding<kVecs, 5, 1>, sliding<kVecs, 5, 2>},
                                {sliding<kVecs, 7, 1>, nullptr}}};
-constexpr LineVectors kVectors = {kLanes, {kBlock<1>, kBlock<2>, {mixing<3>, {}}, {mixing<4>, {}}}};
+constexpr LineVectors kVectors = {kLanes,
+                                  {kBlock<1>, kBlock<2>, {mixing<3>, rows_of(3), {}}, {mixing<4>, rows_of(4), {}}}};
 }  // namespace wide
 
 namespace narrow {
@@ -34,6 +36,7 @@ namespace narrow {
 #include "backends/cpu/line_conv.inc"
 constexpr LineBlock kBlock = {
     mixing<1>,
+    rows_of(1),
     {{sliding<1, 3, 1>, sliding<1, 3, 2>}, {sliding<1, 5, 1>, sliding<1, 5, 2>}, {sliding<1, 7, 1>, nullptr}}};
 constexpr LineVectors kVectors = {kLanes, {kBlock}};
 }  // namespace narrow

@@ -49,7 +49,7 @@ Status launch_lstm(const Task& task, void* const* slots, Worker& worker) {
     Cutter cutter(workspace + static_cast<size_t>(number) * t.scratch_bytes);
     const Scratch s(t, t.packed_bytes == 0, cutter);
     const FloatWeights weights{t, weights_of(t, task, slots, d, s.weights)};
-    run_lstm(task, slots, t.plan, s.pass, d, task.input<float>(slots, kX), weights);
+    LstmPass<float>(task, slots, t.plan, s.pass, d, task.input<float>(slots, kX)).run(weights);
   });
   return Status::kOk;
 }

@@ -17,14 +17,17 @@ struct QuantizedTiling : TilingOf<QuantizedTiling> {
   uint64_t given = 0;                 // bit i: input i is given
   int64_t w_scales = 1, w_zeros = 1;  // of each direction: one, or one for each column
   int64_t r_scales = 1, r_zeros = 1;
-  size_t scratch_bytes = 0;  // of a direction
+  size_t scratch_bytes = 0;                         // of a direction
+  bool overlaps() const { return plan.parts > 1; }  // products of the input with steps before them
+  int scratches() const { return overlaps() ? plan.r.directions : plan.r.scratches(); }
   bool has(int i) const { return (given >> i) & 1u; }
 };
 
 // One weight matrix with its scales, one for each column.
 struct ScaledMatrix {
   ByteMatrix bytes;
-  const float* scales = nullptr;
+  const float* scales = nullptr;  // of the padded columns; behind them, 1 where all are finite
+  bool is_finite() const { return scales[ByteMatrix::padded_columns(bytes.n)] != 0.0f; }
 };
 
 ScaledMatrix view(const void* packed, int64_t k, int64_t n) {
@@ -35,7 +38,8 @@ ScaledMatrix view(const void* packed, int64_t k, int64_t n) {
 }
 
 size_t matrix_bytes(int64_t k, int64_t n) {
-  return ByteMatrix::packed_bytes(k, n) + round_up(static_cast<size_t>(ByteMatrix::padded_columns(n)) * sizeof(float));
+  return ByteMatrix::packed_bytes(k, n) +
+         round_up(static_cast<size_t>(ByteMatrix::padded_columns(n) + 1) * sizeof(float));
 }
 
 size_t direction_bytes(const QuantizedTiling& t) {
@@ -52,6 +56,7 @@ void pack_matrix(const QuantizedTiling& t, int d, int64_t k, const void* bytes, 
   std::fill_n(to, ByteMatrix::padded_columns(n), 0.0f);
   const float* scale = static_cast<const float*>(scales) + d * scale_count;
   for (int64_t j = 0; j < n; ++j) to[j] = scale[scale_count == 1 ? 0 : j];
+  to[ByteMatrix::padded_columns(n)] = are_finite(to, n) ? 1.0f : 0.0f;
 }
 
 void pack_direction(const QuantizedTiling& t, int d, const void* const* inputs, void* packed) {
@@ -73,11 +78,12 @@ struct Scratch {
   Scratch(const QuantizedTiling& t, bool needs_weights, Cutter& c)
       : pass(t.plan, c),
         state(c.take<uint8_t>(t.plan.r.batch * t.plan.r.hidden)),
-        row_sums(c.take<int32_t>(t.plan.r.chunk * t.plan.r.batch)),
+        input_sums(c.take<int32_t>(t.plan.r.chunk * t.plan.r.batch)),
+        state_sums(c.take<int32_t>(t.plan.r.batch)),
         weights(c.take<char>(needs_weights ? static_cast<int64_t>(direction_bytes(t)) : 0)) {}
   LstmScratch<uint8_t> pass;
   uint8_t* state;
-  int32_t* row_sums;
+  int32_t *input_sums, *state_sums;  // of rows
   char* weights;
 };
 
@@ -86,47 +92,116 @@ class ByteWeights {
   ByteWeights(const QuantizedTiling& t, const void* packed, const Scratch& s, ByteScale x)
       : t_(t),
         s_(s),
-        x_(x),
+        x_scale_(x.scale),
+        x_zero_(x.zero),
         w_(view(packed, t.plan.r.in, t.plan.gates())),
         r_(view(static_cast<const char*>(packed) + matrix_bytes(t.plan.r.in, t.plan.gates()), t.plan.r.hidden,
                 t.plan.gates())) {}
 
-  void input(const uint8_t* rows, int64_t m, const float* bias, float* sums) const {
-    multiply(w_, m, rows, x_, bias, 0, sums, false);
+  ByteGemmArgs input_product(const uint8_t* rows, int64_t m, const float* bias, float* sums) const {
+    return product(w_, m, rows, s_.input_sums, x_scale_, &x_zero_, bias, 0, sums);
   }
+  void input(const uint8_t* rows, int64_t m, const float* bias, float* sums) const {
+    byte_gemm().scaled(input_product(rows, m, bias, sums));
+  }
+  // Steps do parts of `rest` besides.
+  void run_beside(ByteGemmArgs* rest) { rest_ = rest; }
   void state(int64_t step, const float* state, const float* part, float* sums) const {
     const Recurrence& r = t_.plan.r;
-    if (are_zero(state, r.batch * r.hidden) && are_finite(r_.scales, t_.plan.gates())) {
+    if (step == 0 && r_.is_finite() && are_zero(state, r.batch * r.hidden)) {
       std::copy_n(part, r.batch * t_.plan.gates(), sums);
       return;
     }
     const ByteScale q = quantize_bytes(state, r.batch * r.hidden, s_.state);
-    multiply(r_, r.batch, s_.state, q, part, t_.plan.gates(), sums, step % 2 != 0);
+    const int32_t zero = q.zero;
+    ByteGemmArgs g = product(r_, r.batch, s_.state, s_.state_sums, q.scale, &zero, part, t_.plan.gates(), sums);
+    g.backwards = step % 2 != 0;
+    if (rest_)
+      byte_gemm().scaled_beside(g, *rest_);
+    else
+      byte_gemm().scaled(g);
   }
 
  private:
-  void multiply(const ScaledMatrix& b, int64_t m, const uint8_t* a, ByteScale q, const float* add, int64_t add_row,
-                float* sums, bool backwards) const {
-    const int32_t zero = q.zero;
+  static ByteGemmArgs product(const ScaledMatrix& b, int64_t m, const uint8_t* a, int32_t* row_sums, float scale,
+                              const int32_t* zero, const float* add, int64_t add_row, float* sums) {
     ByteGemmArgs g;
     g.m = m;
     g.a = a;
-    g.a_zeros = &zero;
-    g.row_sums = s_.row_sums;
+    g.a_zeros = zero;
+    g.row_sums = row_sums;
     g.b = b.bytes;
     g.y = sums;
-    g.a_scale = q.scale;
+    g.a_scale = scale;
     g.scales = b.scales;
     g.add = add, g.add_row = add_row;
-    g.backwards = backwards;
-    if (b.bytes.has_zeros()) sum_byte_rows(a, false, m, b.bytes.k, s_.row_sums);
-    byte_gemm().scaled(g);
+    if (b.bytes.has_zeros()) sum_byte_rows(a, false, m, b.bytes.k, row_sums);
+    return g;
   }
 
   const QuantizedTiling& t_;
   const Scratch& s_;
-  const ByteScale x_;
+  const float x_scale_;
+  const int32_t x_zero_;
   const ScaledMatrix w_, r_;
+  ByteGemmArgs* rest_ = nullptr;
+};
+
+// A direction of a launch.
+class Direction {
+ public:
+  Direction(const QuantizedTiling& t, const Task& task, void* const* slots, int d, char* memory, const uint8_t* x,
+            ByteScale q)
+      : t_(t),
+        cutter_(memory),
+        scratch_(t, t.packed_bytes == 0, cutter_),
+        pass_(task, slots, t.plan, scratch_.pass, d, x),
+        weights_(t, weights_of(t, task, slots, d, scratch_.weights), scratch_, q) {}
+
+  Direction(const Direction&) = delete;
+  Direction& operator=(const Direction&) = delete;
+
+  // Where products overlap, that of each chunk is done beside the steps of the chunk before, and the first one of
+  // `next`, which runs after this (null: none), beside the last steps.
+  void run(Direction* next = nullptr) {
+    if (!t_.overlaps()) return pass_.run(weights_);
+    if (!has_input_) byte_gemm().scaled(input_product(0));
+    const int64_t chunk = t_.plan.r.chunk, longest = pass_.longest();
+    for (int64_t begin = 0; begin < longest; begin += chunk) {
+      ByteGemmArgs rest;
+      if (begin + chunk < longest)
+        rest = input_product(begin + chunk);
+      else if (next)
+        rest = next->input_product(0), next->has_input_ = true;
+      weights_.run_beside(&rest);
+      pass_.run_steps(begin, weights_);
+      byte_gemm().scaled(rest);
+    }
+    pass_.end();
+  }
+
+ private:
+  static const void* weights_of(const QuantizedTiling& t, const Task& task, void* const* slots, int d, char* own) {
+    if (t.packed_bytes)
+      return static_cast<const char*>(task.packed(slots)) + static_cast<size_t>(d) * direction_bytes(t);
+    const void* inputs[kRZero + 1] = {};
+    for (int i : kWeightInputs) inputs[i] = optional_input<char>(task, slots, i);
+    pack_direction(t, d, inputs, own);
+    return own;
+  }
+
+  ByteGemmArgs input_product(int64_t begin) const {
+    ByteGemmArgs product;
+    pass_.with_input(begin, [&](auto... operands) { product = weights_.input_product(operands...); });
+    return product;
+  }
+
+  const QuantizedTiling& t_;
+  Cutter cutter_;
+  const Scratch scratch_;
+  const LstmPass<uint8_t> pass_;
+  ByteWeights weights_;
+  bool has_input_ = false;  // of the first chunk
 };
 
 Status launch_quantized(const Task& task, void* const* slots, Worker& worker) {
@@ -139,25 +214,31 @@ Status launch_quantized(const Task& task, void* const* slots, Worker& worker) {
   auto* x = cutter.take<uint8_t>(count);
   auto* scratches = cutter.take<char>(0);
   const ByteScale q = quantize_bytes(task.input<float>(slots, kX), count, x);
-  const void* inputs[kRZero + 1] = {};
-  for (int i : kWeightInputs) inputs[i] = optional_input<char>(task, slots, i);
-  for_each_direction(r, [&](int d, int64_t number) {
-    Cutter own(scratches + static_cast<size_t>(number) * t.scratch_bytes);
-    const Scratch s(t, t.packed_bytes == 0, own);
-    const char* packed = s.weights;
-    if (t.packed_bytes)
-      packed = static_cast<const char*>(task.packed(slots)) + static_cast<size_t>(d) * direction_bytes(t);
-    else
-      pack_direction(t, d, inputs, s.weights);
-    run_lstm(task, slots, t.plan, s.pass, d, static_cast<const uint8_t*>(x), ByteWeights(t, packed, s, q));
-  });
+  const auto make_direction = [&](int d, int64_t number) {
+    return Direction(t, task, slots, d, scratches + static_cast<size_t>(number) * t.scratch_bytes, x, q);
+  };
+  if (t.overlaps() && r.directions == 2 && r.threads == 1) {
+    Direction second = make_direction(1, 1);
+    make_direction(0, 0).run(&second);
+    second.run();
+  } else {
+    for_each_direction(r, [&](int d, int64_t number) { make_direction(d, number).run(); });
+  }
   return Status::kOk;
+}
+
+// Steps of a chunk whose product of the input is done beside steps. Eight rows keep the multipliers as busy as the
+// cache where inputs are twice as wide as the state; a few words are one chunk.
+int64_t chunk_beside(int64_t steps) {
+  constexpr int64_t kRows = 8;
+  const int64_t chunks = std::max((steps + ByteGemm::kBesideRows - 1) / ByteGemm::kBesideRows, steps / kRows);
+  return (steps + chunks - 1) / chunks;
 }
 
 std::shared_ptr<const Tiling> tile_quantized(const TilingContext& ctx) {
   auto t = create_tiling<QuantizedTiling>(launch_quantized, byte_gemm().name);
   t->plan = read_lstm(ctx, ctx.input(kR)[1]);
-  const Recurrence& r = t->plan.r;
+  Recurrence& r = t->plan.r;
   t->is_signed = ctx.dtype(kW) == DType::kInt8;
   bool packs = true;
   for (int i : kWeightInputs) {
@@ -175,11 +256,16 @@ std::shared_ptr<const Tiling> tile_quantized(const TilingContext& ctx) {
     t->packed_layout = hash_words(words, 5) | 1;
     t->pack = pack_weights;
   }
+  if (byte_gemm().scaled_beside && r.batch == 1 && r.steps > 0 && ByteMatrix::is_whole(r.in, t->plan.gates()) &&
+      ByteMatrix::is_whole(r.hidden, t->plan.gates())) {
+    r.chunk = chunk_beside(r.steps);
+    t->plan.parts = 2;
+  }
   Cutter cutter(nullptr);
   const Scratch scratch(*t, !packs, cutter);
   t->scratch_bytes = cutter.used();
   t->workspace_bytes =
-      round_up(static_cast<size_t>(r.steps * r.batch * r.in)) + static_cast<size_t>(r.scratches()) * t->scratch_bytes;
+      round_up(static_cast<size_t>(r.steps * r.batch * r.in)) + static_cast<size_t>(t->scratches()) * t->scratch_bytes;
   return t;
 }
 

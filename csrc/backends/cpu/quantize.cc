@@ -156,16 +156,11 @@ struct DynamicTiling : TilingOf<DynamicTiling> {
   int64_t count = 0;
 };
 
-// The range holds zero; NaN gives what it gives.
+// The range holds zero; that of NaN is empty.
 ByteScale find_byte_scale(const float* x, int64_t n) {
-  constexpr int64_t kBlock = 4096;  // elements that the first-level cache keeps from one reduction to the other
-  const VecTable& v = vec_table();
-  float low = 0.0f, high = 0.0f;
-  for (int64_t i = 0; i < n; i += kBlock) {
-    const auto count = static_cast<size_t>(std::min(kBlock, n - i));
-    low = std::min(low, v.min_of(x + i, count));
-    high = std::max(high, v.max_of(x + i, count));
-  }
+  float low, high;
+  vec_table().range_with_zero(x, static_cast<size_t>(n), &low, &high);
+  low = std::min(0.0f, low), high = std::max(0.0f, high);  // no NaN
   const float scale = high == low ? 1.0f : (high - low) / 255.0f;
   return {scale, quantize_one<uint8_t>(-low, scale, 0.0f)};
 }

@@ -58,8 +58,9 @@ struct VecTable {
   void (*axpy)(float factor, const float* x, float* y, size_t n);
 
   // --- reductions of one contiguous row ------------------------------------------------------------------------
-  Reduce sum, sum_abs, sum_squares, prod;  // empty: 0, 0, 0, 1
-  Reduce max_of, min_of;                   // NaN wins; empty: -inf, +inf
+  Reduce sum, sum_abs, sum_squares, prod;                                      // empty: 0, 0, 0, 1
+  Reduce max_of, min_of;                                                       // NaN wins; empty: -inf, +inf
+  void (*range_with_zero)(const float* x, size_t n, float* low, float* high);  // of x and 0; NaN wins
   Reduce2 dot;
   ReduceParam sum_exp;               // sum of exp(x - p)
   ReduceParam sum_squared_distance;  // sum of (x - p)^2

@@ -54,7 +54,7 @@ SIZES = ((12, 9), (9, 31), (3, 4), (1, 60))
 )
 @pytest.mark.parametrize("channels", [1, 8, 13, 20, 24, 40, 64, 77])
 def test_mixed_channels(channels: int, attributes: dict[str, object]) -> None:
-    net = narrow_net(channels, **attributes)
+    net = narrow_net(channels, **attributes)  # type: ignore[arg-type]
     check(net.model(last_of(net)), 3, SIZES)
 
 
@@ -77,6 +77,30 @@ def test_what_follows(name: str, group: int, is_residual: bool) -> None:
         x = net.add("Add", x, first)
     x = TAILS[name](net, x)
     check(net.model(net.conv(x, 8, 4, kernel=(1, 1))), 3, ((12, 9), (12, 9)))
+
+
+@pytest.mark.parametrize(
+    "attributes",
+    [
+        {"strides": [2, 2]},
+        {"strides": [2, 2], "pads": [1, 1, 1, 1], "output_padding": [1, 1]},
+        {"strides": [3, 2], "kernel": (2, 5), "pads": [0, 2, 1, 0]},
+        {"strides": [1, 4], "kernel": (1, 2), "pads": [0, 1, 0, 0]},
+        {"strides": [2, 3], "dilations": [2, 1]},
+        {"strides": [1, 1], "dilations": [1, 2]},
+        {"kernel": (4, 4), "strides": [2, 2], "auto_pad": "SAME_UPPER"},
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("channels", [1, 3, 16, 40, 64])
+def test_transposed(channels: int, attributes: dict[str, object]) -> None:
+    net = Net(3)
+    others = {name: value for name, value in attributes.items() if name != "kernel"}
+    first = net.conv("x", 3, 5, kernel=(1, 1))
+    weights = net.numbers(5, channels, *attributes.get("kernel", (3, 3)))  # type: ignore[misc]
+    y = net.add("ConvTranspose", first, weights, net.numbers(channels), **others)
+    y = net.add("Sigmoid", net.add("Relu", y))
+    check(net.model(net.conv(y, channels, 4, kernel=(1, 1))), 3, SIZES)
 
 
 def of_rank(rank: int, group: int) -> ModelProto:
@@ -115,7 +139,7 @@ def test_every_number_of_threads_gives_the_same_bits(group: int) -> None:
     model = net.model(last_of(net))
     x = np.random.default_rng(0).standard_normal((3, 3, 200, 150)).astype(np.float32)
     results = [asc.compile(model, threads=n).run({"x": x})[last_of(net)] for n in (1, 2)]
-    np.testing.assert_array_equal(*results)
+    np.testing.assert_array_equal(results[0], results[1])
 
 
 def test_a_residual_that_is_written_over_is_added_once() -> None:

@@ -247,9 +247,10 @@ bool wants_lines(const TilingContext& ctx, const ConvShape& s, const std::vector
            s.channels % kCrowded != 0 && kernels->narrow.blocks[0].find(false, s.kernel[2], s.stride[2]);
   }
   if (s.is_transposed) {
-    constexpr int64_t kManyChannels = 64, kTile = 8;
-    const bool fills = s.input[2] % (kTile * s.stride[2]) == 0;
-    return s.dilation[2] == 1 && (fills || s.out_channels < kManyChannels);
+    constexpr int64_t kManyChannels = 64, kTile = 8, kManyTiles = 8, kMostSweeps = 32;
+    const int64_t outputs = s.input[2] / s.stride[2];
+    const bool fills = outputs % kTile == 0 || outputs >= kManyTiles * kTile;
+    return s.dilation[2] == 1 && s.stride[2] <= kMostSweeps && (fills || s.out_channels < kManyChannels);
   }
   constexpr int64_t kFewOutputs = 24;
   if (s.kernel_size() == 1) return s.batch * s.output_size() >= kFewOutputs;

@@ -45,7 +45,7 @@ struct LineBlock {
   static constexpr int64_t kTaps[] = {3, 5, 7};  // of lines over which windows slide
   static constexpr int64_t kMostStride = 2;
   LineConv mixing = nullptr;
-  int tile = 0;  // outputs that mixing computes at once; half as many where a line has fewer
+  int tile = 0;                           // outputs that mixing computes at once; half as many where a line has fewer
   LineConv sliding[3][kMostStride] = {};  // channels are not mixed, dilation is 1; by taps, then stride less one
 
   LineConv find(bool mixes, int64_t taps, int64_t stride) const {

@@ -58,7 +58,7 @@ def test_mixed_channels(channels: int, attributes: dict[str, object]) -> None:
     check(net.model(last_of(net)), 3, SIZES)
 
 
-@pytest.mark.parametrize("kernel", [3, 5, 7])
+@pytest.mark.parametrize("kernel", [2, 3, 5, 7, 8, 11])
 @pytest.mark.parametrize("strides", [[1, 1], [2, 2], [1, 2], [3, 3]], ids=str)
 @pytest.mark.parametrize("channels", [2, 8, 13, 24, 32, 77, 512])
 def test_channels_kept_apart(channels: int, strides: list[int], kernel: int) -> None:

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+from pathlib import Path
+
 import numpy as np
 import pytest
 from numpy.typing import NDArray
@@ -16,6 +21,7 @@ from tests.unit.test_transposed_convolutions import HAS_ONEDNN
 pytestmark = pytest.mark.sanitize
 
 Array = NDArray[np.float32]
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def lines(exe: asc.Executable) -> int:
@@ -131,6 +137,23 @@ def test_signals_and_volumes(shape: tuple[int, ...], group: int) -> None:
     wanted = asc.compile(model, options=asc.Options(fuse=False)).run({"x": x})["y"]
     for mode in MODES:
         np.testing.assert_allclose(asc.compile(model, mode=mode).run({"x": x})["y"], wanted, atol=2e-5)
+
+
+IN_V3 = """
+from tests.unit import test_line_convolutions as lines
+for channels in (3, 13, 40):
+    lines.test_mixed_channels(channels, {})
+    lines.test_mixed_channels(channels, {"kernel": (1, 1)})
+    lines.test_channels_kept_apart(channels, [1, 1], 5)
+    lines.test_channels_kept_apart(channels, [1, 1], 11)
+    lines.test_transposed(channels, {"strides": [2, 2]})
+"""
+
+
+@pytest.mark.skipif(_core.build_info()["isa"] != "v4", reason="no lesser set to test besides")
+def test_the_lesser_instruction_set() -> None:
+    environment = {**os.environ, "ASCENDSCHED_ISA": "v3"}
+    subprocess.run([sys.executable, "-c", IN_V3], env=environment, cwd=ROOT, check=True)
 
 
 @pytest.mark.parametrize("group", [1, 24], ids=["mixed", "apart"])

@@ -289,17 +289,19 @@ std::shared_ptr<const Tiling> tile_lines(const TilingContext& ctx, const ConvSha
   t->blocks = make_blocks(kernels, s, s.is_transposed ? t->part : kLeastPart);
   const bool may_leave = s.has_padding() || s.is_transposed;
   if (t->mixes() && may_leave) t->workspace_bytes = static_cast<size_t>(s.channels) * sizeof(float);
+  std::vector<uint64_t> words = {0x6C696E6573,
+                                 static_cast<uint64_t>(s.out_channels),
+                                 static_cast<uint64_t>(s.channels),
+                                 static_cast<uint64_t>(s.groups),
+                                 static_cast<uint64_t>(s.kernel_size()),
+                                 static_cast<uint64_t>(s.is_transposed ? s.kernel[2] * s.stride[2] : 0)};
   int64_t width = 0;
-  for (const Block& block : t->blocks) width += block.width;
+  for (const Block& block : t->blocks) {
+    width += block.width;
+    words.push_back(static_cast<uint64_t>(block.width));
+  }
   t->packed_bytes = static_cast<size_t>(t->rows() * width) * sizeof(float);
-  const uint64_t words[] = {0x6C696E6573,
-                            static_cast<uint64_t>(s.out_channels),
-                            static_cast<uint64_t>(s.channels),
-                            static_cast<uint64_t>(s.groups),
-                            static_cast<uint64_t>(s.kernel_size()),
-                            static_cast<uint64_t>(s.is_transposed ? s.kernel[2] * s.stride[2] : 0),
-                            static_cast<uint64_t>(t->blocks[0].width)};
-  t->packed_layout = hash_words(words, 7) | 1;
+  t->packed_layout = hash_words(words.data(), words.size()) | 1;
   t->pack = pack_weights;
   return t;
 }

@@ -13,8 +13,8 @@ from ascendsched.frontends.adapters import ADAPTERS, adapt
 from ascendsched.frontends.node import GraphTarget, NodeDef, Tensor, ValueType, printable, text
 from ascendsched.frontends.onnx_attributes import attributes_of, constant_of, is_text
 from ascendsched.frontends.onnx_bodies import check_body, collect_reads, result_kinds
+from ascendsched.frontends.onnx_foreign import OPERATORS, foreign_nodes
 from ascendsched.frontends.onnx_import import ModelImport
-from ascendsched.frontends.onnx_reference import OPERATORS, host_call
 from ascendsched.frontends.onnx_types import tensor_type
 from ascendsched.frontends.onnx_values import (
     VALUE_OPS,
@@ -278,7 +278,8 @@ class Scope:
             shared.schemas.check(proto, where)
         try:
             if is_foreign:
-                self._emit(host_call(proto, op, name, self, shared.domains), op)
+                for made in foreign_nodes(proto, op, name, self, shared):
+                    self._emit(made, op)
             else:
                 self._adapt_node(proto, op, name)
         except UnsupportedError as error:
@@ -299,13 +300,12 @@ class Scope:
         attributes = attributes_of(proto, self._shared.reader, where)
         outputs = [out if self._is_needed(op, i, out) else "" for i, out in enumerate(proto.output)]
         node = NodeDef(op, self._shared.schemas.inputs(proto), outputs, attributes, name)
-        has_schema = self._shared.schemas.has(op)
         if op not in VALUE_OPS and op not in _KIND_OPS:
             refuse_kinds(node, self)
         try:
             nodes = adapt(node, self)
         except (IndexError, KeyError, TypeError, ValueError) as error:
-            if has_schema or isinstance(error, AscendSchedError):  # whose shape was checked
+            if self._shared.schemas.has(op) or isinstance(error, AscendSchedError):  # whose shape was checked
                 raise
             raise GraphError(
                 f"{where}: {len(proto.input)} inputs, {len(proto.output)} outputs and attributes {sorted(attributes)} "

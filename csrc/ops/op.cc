@@ -28,6 +28,7 @@ const OpRegistry& OpRegistry::instance() {
     register_control_ops(r);
     register_host_call_ops(r);
     register_extension_ops(r);
+    register_tree_ops(r);
     return r;
   }();
   return kRegistry;

@@ -113,6 +113,7 @@ class OpRegistry {
 
 // Families, one file each.
 void register_elementwise_ops(OpRegistry&);
+void register_tree_ops(OpRegistry&);
 void register_matmul_ops(OpRegistry&);
 void register_movement_ops(OpRegistry&);  // Reshape, Transpose, Slice, Concat, Gather, Pad, Expand, …
 void register_reduce_ops(OpRegistry&);

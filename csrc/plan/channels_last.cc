@@ -12,6 +12,9 @@
 namespace asc {
 namespace {
 
+// Planes that a transposed convolution makes are few: most of a vector of channels would be padding, while planes are
+// lines of their own.
+constexpr int64_t kFewPlanes = 4;
 constexpr int kSignal = 3, kVolume = 5;  // ranks of what is convolved; 4: images
 
 class Arranger {
@@ -89,8 +92,9 @@ class Arranger {
     const HostTensor *w = constant_of(b_, p.node.inputs[1]), *bias = constant_of(b_, input_of(p.node, 2));
     if (!w || w->shape.rank() < kSignal || w->shape.rank() > kVolume || w->shape.num_elements() == 0) return false;
     if (!is_arranged_[w->shape.rank()]) return false;
-    if (input_of(p.node, 2) == kNoValue) return true;
     const int64_t group = p.node.attributes.get_int("group", 1);
+    if (is_transposed && group == 1 && w->shape[1] <= kFewPlanes) return false;
+    if (input_of(p.node, 2) == kNoValue) return true;
     if (is_transposed && (group < 1 || group > w->shape[0])) return false;
     return bias && bias->shape == Shape{is_transposed ? w->shape[1] * group : w->shape[0]};
   }

@@ -172,7 +172,7 @@ class ByteComputer {
     return std::count(is_axis.begin() + 2, is_axis.end(), true) == rank - 2;
   }
 
-  // MaxPool and Resize of bytes that lie with channels last.
+  // MaxPool, Resize and Pad of bytes that lie with channels last.
   bool try_on_bytes(PlanNode& p) {
     const ValueId x = p.node.inputs.empty() ? kNoValue : p.node.inputs[0];
     if (x == kNoValue || p.node.outputs.size() != 1 || !is_byte(b_.values[x].type.dtype)) return false;
@@ -183,7 +183,7 @@ class ByteComputer {
       order_.emit_between(rank, make_max_pool(b_, p), x);
       return true;
     }
-    const int rank = p.node.op == "Resize" ? turn_resize(b_, p) : 0;
+    const int rank = p.node.op == "Resize" ? turn_resize(b_, p) : p.node.op == "Pad" ? turn_known_pads(b_, p) : 0;
     if (rank < 3) return false;
     order_.emit_between(rank, p, x);
     return true;

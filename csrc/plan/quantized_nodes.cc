@@ -305,4 +305,21 @@ int turn_resize(LevelBuilder& b, PlanNode& p) {
   return rank;
 }
 
+int turn_known_pads(LevelBuilder& b, PlanNode& p) {
+  const HostTensor* pads = constant_of(b, input_of(p.node, 1));
+  if (!pads || pads->dtype != DType::kInt64 || pads->shape.rank() != 1 || input_of(p.node, 3) != kNoValue) return 0;
+  const int64_t count = pads->shape[0], rank = count / 2;
+  if (count % 2 != 0 || rank < 3 || rank > 5) return 0;
+  std::vector<int64_t> turned;
+  for (int64_t side : {int64_t{0}, rank}) {
+    const int64_t* of_side = pads->as<int64_t>() + side;
+    turned.push_back(of_side[0]);
+    turned.insert(turned.end(), of_side + 2, of_side + rank);
+    turned.push_back(of_side[1]);
+  }
+  p.node.inputs[1] =
+      add_constant(b, b.values[p.node.inputs[1]].name + "_last", HostTensor::from(DType::kInt64, Shape{count}, turned));
+  return static_cast<int>(rank);
+}
+
 }  // namespace asc

@@ -69,5 +69,7 @@ PlanNode make_average(LevelBuilder& b, const Node& n, const Node& x, const Node&
 PlanNode make_max_pool(LevelBuilder& b, const PlanNode& p);
 // Turns the sizes or scales of a Resize to channels last; returns the rank, 0 where they are not constant.
 int turn_resize(LevelBuilder& b, PlanNode& p);
+// The same for the pads of a Pad.
+int turn_known_pads(LevelBuilder& b, PlanNode& p);
 
 }  // namespace asc

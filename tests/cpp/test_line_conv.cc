@@ -116,7 +116,7 @@ TEST_CASE("channels are mixed at every number of outputs, with taps outside of t
 
 TEST_CASE("windows slide over channels that are kept apart") {
   for_each_version([](const LineVectors& vectors, int64_t count) {
-    for (const int64_t taps : {3, 5, 7})
+    for (const int64_t taps : {3, 5, 7, 8, 11, 15})
       for (const int64_t outputs : {1, 2, 3, 4, 5, 6, 7, 8, 9, 13, 14, 15, 29})
         for (const int64_t stride : {1, 2})
           for (const int64_t before : {int64_t{0}, taps / 2, taps})

@@ -170,6 +170,23 @@ def test_a_network_of_bytes_keeps_channels_last_between_its_ends():
         assert f"{op} '" in exe.explain()
 
 
+@pytest.mark.parametrize("mode", ["constant", "reflect", "edge"])
+@pytest.mark.parametrize("axes", [1, 2, 3])
+def test_pads_of_bytes_keep_channels_last(axes: int, mode: str, tmp_path: Path) -> None:
+    shape, zero = (2, 3, 9, 7, 6)[: axes + 2], np.uint8(100)
+    m = Model(shape)
+    a = m.rounded(conv(m, m.rounded("x", 0.04, zero), (8, 3, *[1] * axes)), 0.05, zero)
+    pads = np.array([0, 0, *(2, 1, 0)[:axes], 0, 0, *(0, 1, 3)[:axes]], np.int64)
+    b = m.rounded(m.node("Pad", a, m.constant(pads), mode=mode), 0.05, zero)
+    y = m.rounded(conv(m, b, (4, 8, *[2] * axes)), 0.06, zero)
+    x = RNG.standard_normal(shape).astype(np.float32)
+    exe = check(m.proto(y), x, 0.06, "QuantizedConv")
+    turned = [line for line in exe.explain().splitlines() if line.strip().startswith("Transpose")]
+    assert len(turned) <= 2
+    exe.save(tmp_path / "m.asc")
+    assert np.array_equal(asc.load(tmp_path / "m.asc").run({"x": x})[y], exe.run({"x": x})[y])
+
+
 def test_without_fusion_operators_run_one_by_one():
     m, y = residual_net()
     x = RNG.standard_normal((1, 3, 10, 10)).astype(np.float32)
@@ -198,6 +215,25 @@ def test_averages_of_bytes(pads, zero):
     y = m.node("AveragePool", a, kernel_shape=[3, 2], strides=[2, 1], **pads)
     x = RNG.standard_normal((2, 3, 8, 7)).astype(np.float32)
     check(m.proto(m.rounded(y, 0.03, zero)), x, 0.07, "BytePool")
+
+
+@pytest.mark.parametrize("zero", [np.uint8(7), np.int8(-100)])
+@pytest.mark.parametrize("channels", [1, 5, 16, 24, 63, 64, 65, 96])
+@pytest.mark.parametrize(
+    "window",
+    [
+        {"kernel_shape": [3, 3], "strides": [2, 2], "pads": [1, 1, 1, 1]},
+        {"kernel_shape": [2, 3], "strides": [1, 3], "ceil_mode": 1},
+        {"kernel_shape": [1, 2], "dilations": [1, 3], "pads": [0, 1, 0, 1]},
+        {"kernel_shape": [9, 7]},
+    ],
+)
+def test_maxima_of_bytes_come_line_by_line(window, channels, zero):
+    m = Model((2, 3, 9, 7))
+    a = m.rounded(conv(m, m.rounded("x", 0.03, zero), (channels, 3, 1, 1)), 0.04, zero)
+    y = m.node("MaxPool", a, **window)
+    x = RNG.standard_normal((2, 3, 9, 7)).astype(np.float32)
+    assert ": task, lines" in check(m.proto(m.rounded(y, 0.04, zero)), x, 0.041, "BytePool").explain()
 
 
 @pytest.mark.parametrize("b_shape", [(16, 9), (3, 16, 9)])

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+from pathlib import Path
+
 import numpy as np
 import pytest
 from numpy.typing import NDArray
@@ -16,6 +21,7 @@ from tests.unit.test_transposed_convolutions import HAS_ONEDNN
 pytestmark = pytest.mark.sanitize
 
 Array = NDArray[np.float32]
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def lines(exe: asc.Executable) -> int:
@@ -54,11 +60,11 @@ SIZES = ((12, 9), (9, 31), (3, 4), (1, 60))
 )
 @pytest.mark.parametrize("channels", [1, 8, 13, 20, 24, 40, 64, 77])
 def test_mixed_channels(channels: int, attributes: dict[str, object]) -> None:
-    net = narrow_net(channels, **attributes)
+    net = narrow_net(channels, **attributes)  # type: ignore[arg-type]
     check(net.model(last_of(net)), 3, SIZES)
 
 
-@pytest.mark.parametrize("kernel", [3, 5, 7])
+@pytest.mark.parametrize("kernel", [2, 3, 5, 7, 8, 11])
 @pytest.mark.parametrize("strides", [[1, 1], [2, 2], [1, 2], [3, 3]], ids=str)
 @pytest.mark.parametrize("channels", [2, 8, 13, 24, 32, 77, 512])
 def test_channels_kept_apart(channels: int, strides: list[int], kernel: int) -> None:
@@ -77,6 +83,30 @@ def test_what_follows(name: str, group: int, is_residual: bool) -> None:
         x = net.add("Add", x, first)
     x = TAILS[name](net, x)
     check(net.model(net.conv(x, 8, 4, kernel=(1, 1))), 3, ((12, 9), (12, 9)))
+
+
+@pytest.mark.parametrize(
+    "attributes",
+    [
+        {"strides": [2, 2]},
+        {"strides": [2, 2], "pads": [1, 1, 1, 1], "output_padding": [1, 1]},
+        {"strides": [3, 2], "kernel": (2, 5), "pads": [0, 2, 1, 0]},
+        {"strides": [1, 4], "kernel": (1, 2), "pads": [0, 1, 0, 0]},
+        {"strides": [2, 3], "dilations": [2, 1]},
+        {"strides": [1, 1], "dilations": [1, 2]},
+        {"kernel": (4, 4), "strides": [2, 2], "auto_pad": "SAME_UPPER"},
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("channels", [1, 3, 16, 40, 64])
+def test_transposed(channels: int, attributes: dict[str, object]) -> None:
+    net = Net(3)
+    others = {name: value for name, value in attributes.items() if name != "kernel"}
+    first = net.conv("x", 3, 5, kernel=(1, 1))
+    weights = net.numbers(5, channels, *attributes.get("kernel", (3, 3)))  # type: ignore[misc]
+    y = net.add("ConvTranspose", first, weights, net.numbers(channels), **others)
+    y = net.add("Sigmoid", net.add("Relu", y))
+    check(net.model(net.conv(y, channels, 4, kernel=(1, 1))), 3, SIZES)
 
 
 def of_rank(rank: int, group: int) -> ModelProto:
@@ -109,13 +139,30 @@ def test_signals_and_volumes(shape: tuple[int, ...], group: int) -> None:
         np.testing.assert_allclose(asc.compile(model, mode=mode).run({"x": x})["y"], wanted, atol=2e-5)
 
 
+IN_V3 = """
+from tests.unit import test_line_convolutions as lines
+for channels in (3, 13, 40):
+    lines.test_mixed_channels(channels, {})
+    lines.test_mixed_channels(channels, {"kernel": (1, 1)})
+    lines.test_channels_kept_apart(channels, [1, 1], 5)
+    lines.test_channels_kept_apart(channels, [1, 1], 11)
+    lines.test_transposed(channels, {"strides": [2, 2]})
+"""
+
+
+@pytest.mark.skipif(_core.build_info()["isa"] != "v4", reason="no lesser set to test besides")
+def test_the_lesser_instruction_set() -> None:
+    environment = {**os.environ, "ASCENDSCHED_ISA": "v3"}
+    subprocess.run([sys.executable, "-c", IN_V3], env=environment, cwd=ROOT, check=True)
+
+
 @pytest.mark.parametrize("group", [1, 24], ids=["mixed", "apart"])
 def test_every_number_of_threads_gives_the_same_bits(group: int) -> None:
     net = narrow_net(24, group=group)
     model = net.model(last_of(net))
     x = np.random.default_rng(0).standard_normal((3, 3, 200, 150)).astype(np.float32)
     results = [asc.compile(model, threads=n).run({"x": x})[last_of(net)] for n in (1, 2)]
-    np.testing.assert_array_equal(*results)
+    np.testing.assert_array_equal(results[0], results[1])
 
 
 def test_a_residual_that_is_written_over_is_added_once() -> None:

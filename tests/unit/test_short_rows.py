@@ -75,7 +75,7 @@ KINDS = {
 
 @pytest.mark.parametrize("op", KINDS)
 @pytest.mark.parametrize("dtype", ["float32", "float16"])
-@pytest.mark.parametrize("row", [1, 2, 3, 4, 5, 8, 9])
+@pytest.mark.parametrize("row", [1, 2, 3, 4, 5, 8, 9, 16, 31, 64, 65])
 def test_reductions_of_a_few_neighbours(op, dtype, row):
     axes = {"axes": np.array([-1], np.int64)}
     for count in (1, 3, 7, 64, 300, 1025):

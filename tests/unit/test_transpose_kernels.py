@@ -38,6 +38,13 @@ def test_three_planes_become_pixels_and_planes_again(element: int, dtype: type) 
         np.testing.assert_array_equal(to_planes.run({"x": pixels})["y"], planes)
 
 
+def test_three_planes_of_bytes_become_pixels_of_any_number() -> None:
+    to_pixels = transposition(TensorProto.UINT8, 3, [0, 2, 1])
+    for size in (1, 2, 3, 15, 16, 17, 18, 19, 32, 33, 34, 35, 50, 1551):
+        planes = np.random.default_rng(size).integers(0, 256, (2, 3, size)).astype(np.uint8)
+        np.testing.assert_array_equal(to_pixels.run({"x": planes})["y"], planes.transpose(0, 2, 1))
+
+
 def test_two_and_four_planes_take_the_common_way() -> None:
     exe = transposition(TensorProto.FLOAT, 3, [0, 2, 1])
     for planes in (2, 4, 6):

@@ -97,6 +97,21 @@ def test_a_shape_beyond_what_is_reached_ends_in_the_bias() -> None:
     np.testing.assert_allclose(asc.compile(model).run({"x": x})["y"], wanted, atol=1e-5)
 
 
+@pytest.mark.parametrize("out", [1, 3, 4, 5])
+def test_a_few_planes_are_made_as_planes(out: int) -> None:
+    """As masks and images are, where a vector of channels would be padding for the most part."""
+    nodes = [
+        h.make_node("Conv", ["x", "first"], ["a"], pads=[1] * 4),
+        h.make_node("Relu", ["a"], ["b"]),
+        h.make_node("Conv", ["b", "second"], ["c"], pads=[1] * 4),
+        h.make_node("ConvTranspose", ["c", "w", "bias"], ["d"], strides=[2, 2], pads=[1] * 4),
+        h.make_node("Sigmoid", ["d"], ["y"]),
+    ]
+    constants = [weights("first", 16, 3, 3, 3), weights("second", 16, 16, 3, 3), weights("w", 16, out, 4, 4)]
+    exe = check(network(nodes, [*constants, weights("bias", out)], 4, 3), (9, 7), (16, 16))
+    assert len(re.findall("onednn:last|vector:lines", exe.explain())) == (2 + (out > 4)) * HAS_ONEDNN
+
+
 @pytest.mark.parametrize("group", [1, 2])
 def test_normalisation_and_activation_join_the_transposed_convolution(group: int, tmp_path: Path) -> None:
     statistics = [weights(name, 6) for name in ("scale", "shift", "mean")]

@@ -1,5 +1,7 @@
 // ArgMax and ArgMin over [outer, axis, inner]. NaN wins, as in NumPy.
 #include <algorithm>
+#include <limits>
+#include <type_traits>
 
 #include "backends/cpu/real_io.h"
 #include "backends/cpu/reduce.h"
@@ -13,13 +15,13 @@ struct ArgTiling : TilingOf<ArgTiling> {
   bool is_max = true, select_last = false;
 };
 
-// Whether x replaces the best so far.
+// Whether x replaces the best so far. Without branches, which would keep loops from becoming vector code.
 template <bool kIsMax, bool kLast, typename V>
 inline bool beats(V x, V best) {
   if constexpr (kLast)
-    return x != x || (best == best && (kIsMax ? x >= best : x <= best));
+    return (x != x) | ((best == best) & (kIsMax ? x >= best : x <= best));
   else
-    return best == best && (x != x || (kIsMax ? x > best : x < best));
+    return (best == best) & ((x != x) | (kIsMax ? x > best : x < best));
 }
 
 template <bool kIsMax, bool kLast, typename Io>
@@ -58,22 +60,28 @@ int64_t find_in_float_row(const VecTable& v, const float* x, int64_t n) {
   }
 }
 
+// Places are kept as wide as values where that is 4 bytes, so that one vector instruction chooses as many of either.
 template <bool kIsMax, bool kLast, typename Io>
 void find_in_columns(const ArgTiling& t, const typename Io::Element* x, int64_t* y) {
   using Value = typename Io::Value;
+  using Place = std::conditional_t<sizeof(Value) == 4, int32_t, int64_t>;
   Value buffer[kRealChunk], best[kRealChunk];
+  Place place[kRealChunk];
   for (int64_t c = 0; c < t.inner; c += kRealChunk) {
     const int64_t n = std::min(kRealChunk, t.inner - c);
     std::copy_n(Io::load(*t.vec, x + c, buffer, n), n, best);
-    std::fill_n(y + c, n, 0);
+    std::fill_n(place, n, Place{0});
     for (int64_t j = 1; j < t.axis; ++j) {
       const Value* row = Io::load(*t.vec, x + j * t.inner + c, buffer, n);
+      const auto at = static_cast<Place>(j);
+#pragma omp simd
       for (int64_t i = 0; i < n; ++i) {
         const bool wins = beats<kIsMax, kLast>(row[i], best[i]);
         best[i] = wins ? row[i] : best[i];
-        y[c + i] = wins ? j : y[c + i];
+        place[i] = wins ? at : place[i];
       }
     }
+    std::copy_n(place, n, y + c);
   }
 }
 
@@ -136,10 +144,13 @@ std::shared_ptr<const Tiling> tile_arg(const TilingContext& ctx) {
   const int axis = checked_axis(ctx, ctx.attr("axis", 0), x.rank());
   if (count_of(ctx.output(0)) == 0) return create_empty_tiling();
   if (x[axis] == 0) fail_tiling(ctx, "no element on the axis of " + x.text() + "; check the input");
-  auto t = create_tiling<ArgTiling>(find_arg(ctx.dtype(0)), "scalar");
+  if (x[axis] > std::numeric_limits<int32_t>::max())
+    fail_tiling(ctx, "the axis of " + x.text() + " has more than 2^31 - 1 elements; split it");
+  const int64_t inner = x.span_of(axis + 1, x.rank());
+  auto t = create_tiling<ArgTiling>(find_arg(ctx.dtype(0)), inner > 1 ? "columns" : "rows");
   t->outer = x.span_of(0, axis);
   t->axis = x[axis];
-  t->inner = x.span_of(axis + 1, x.rank());
+  t->inner = inner;
   t->is_max = kIsMax;
   t->select_last = ctx.attr("select_last_index", 0) != 0;
   return t;

@@ -1,5 +1,5 @@
-// Convolution of float32 tensors with channels last (ops/channels_last.h), by oneDNN as they lie, with what follows it
-// in the same pass over the result.
+// Convolution of float32 tensors with channels last (ops/channels_last.h), as they lie, with what follows it in the
+// same pass over the result: by our own code where channels are few, of one position or not mixed, else by oneDNN.
 #pragma once
 
 #include <cstdint>

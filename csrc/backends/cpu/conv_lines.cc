@@ -247,9 +247,10 @@ bool wants_lines(const TilingContext& ctx, const ConvShape& s, const std::vector
            s.channels % kCrowded != 0 && kernels->narrow.blocks[0].find(false, s.kernel[2], s.stride[2]);
   }
   if (s.is_transposed) {
-    constexpr int64_t kManyChannels = 64, kTile = 8;
-    const bool fills = s.input[2] % (kTile * s.stride[2]) == 0;
-    return s.dilation[2] == 1 && (fills || s.out_channels < kManyChannels);
+    constexpr int64_t kManyChannels = 64, kTile = 8, kManyTiles = 8, kMostSweeps = 32;
+    const int64_t outputs = s.input[2] / s.stride[2];
+    const bool fills = outputs % kTile == 0 || outputs >= kManyTiles * kTile;
+    return s.dilation[2] == 1 && s.stride[2] <= kMostSweeps && (fills || s.out_channels < kManyChannels);
   }
   constexpr int64_t kFewOutputs = 24;
   if (s.kernel_size() == 1) return s.batch * s.output_size() >= kFewOutputs;
@@ -288,17 +289,19 @@ std::shared_ptr<const Tiling> tile_lines(const TilingContext& ctx, const ConvSha
   t->blocks = make_blocks(kernels, s, s.is_transposed ? t->part : kLeastPart);
   const bool may_leave = s.has_padding() || s.is_transposed;
   if (t->mixes() && may_leave) t->workspace_bytes = static_cast<size_t>(s.channels) * sizeof(float);
+  std::vector<uint64_t> words = {0x6C696E6573,
+                                 static_cast<uint64_t>(s.out_channels),
+                                 static_cast<uint64_t>(s.channels),
+                                 static_cast<uint64_t>(s.groups),
+                                 static_cast<uint64_t>(s.kernel_size()),
+                                 static_cast<uint64_t>(s.is_transposed ? s.kernel[2] * s.stride[2] : 0)};
   int64_t width = 0;
-  for (const Block& block : t->blocks) width += block.width;
+  for (const Block& block : t->blocks) {
+    width += block.width;
+    words.push_back(static_cast<uint64_t>(block.width));
+  }
   t->packed_bytes = static_cast<size_t>(t->rows() * width) * sizeof(float);
-  const uint64_t words[] = {0x6C696E6573,
-                            static_cast<uint64_t>(s.out_channels),
-                            static_cast<uint64_t>(s.channels),
-                            static_cast<uint64_t>(s.groups),
-                            static_cast<uint64_t>(s.kernel_size()),
-                            static_cast<uint64_t>(s.is_transposed ? s.kernel[2] * s.stride[2] : 0),
-                            static_cast<uint64_t>(t->blocks[0].width)};
-  t->packed_layout = hash_words(words, 7) | 1;
+  t->packed_layout = hash_words(words.data(), words.size()) | 1;
   t->pack = pack_weights;
   return t;
 }

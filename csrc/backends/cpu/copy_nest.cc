@@ -140,6 +140,10 @@ Status launch_transpose(const Task& task, void* const* slots, Worker&) {
            if (columns.count == 3 && rows.out_stride == 12) return interleave_3(in, columns.in_stride, out, rows.count);
            if (rows.count == 3 && columns.in_stride == 12) return split_3(in, out, rows.out_stride, columns.count);
          }
+         if constexpr (N == 1) {
+           if (columns.count == 3 && rows.out_stride == 3)
+             return interleave_3_bytes(in, columns.in_stride, out, rows.count);
+         }
          if (is_small) return transpose_tile<N>(in, out, rows.count, columns.count, columns.in_stride, rows.out_stride);
          for (int64_t y = 0; y < columns.count; y += kSide)
            for (int64_t x = 0; x < rows.count; x += kSide)

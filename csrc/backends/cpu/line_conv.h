@@ -45,14 +45,15 @@ struct LineBlock {
   static constexpr int64_t kTaps[] = {3, 5, 7};  // of lines over which windows slide
   static constexpr int64_t kMostStride = 2;
   LineConv mixing = nullptr;
-  int tile = 0;  // outputs that mixing computes at once; half as many where a line has fewer
+  int tile = 0;                           // outputs that mixing computes at once; half as many where a line has fewer
   LineConv sliding[3][kMostStride] = {};  // channels are not mixed, dilation is 1; by taps, then stride less one
+  LineConv sliding_far = nullptr;         // of any other number of taps above five, stride 1
 
   LineConv find(bool mixes, int64_t taps, int64_t stride) const {
     if (mixes) return mixing;
     for (int i = 0; i < 3; ++i)
       if (kTaps[i] == taps && stride <= kMostStride) return sliding[i][stride - 1];
-    return nullptr;
+    return taps > kTaps[1] && stride == 1 ? sliding_far : nullptr;
   }
 };
 

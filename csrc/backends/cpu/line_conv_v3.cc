@@ -20,8 +20,9 @@ namespace asc::cpu::line_v3 {
 
 extern const LineKernels kKernels;
 // With 16 registers, oneDNN is as good at fewer taps and at strides.
-constexpr LineBlock kBlock = {mixing<1>, rows_of(1), {{}, {sliding<1, 5, 1>, nullptr}, {sliding<1, 7, 1>, nullptr}}};
-constexpr LineVectors kVectors = {kLanes, {kBlock, {mixing<2>, rows_of(2), {}}}};
+constexpr LineBlock kBlock = {
+    mixing<1>, rows_of(1), {{}, {sliding<1, 5, 1>, nullptr}, {sliding<1, 7, 1>, nullptr}}, sliding_far<1>};
+constexpr LineVectors kVectors = {kLanes, {kBlock, {mixing<2>, rows_of(2), {}, nullptr}}};
 constexpr LineKernels kKernels = {kVectors, kVectors};
 
 }  // namespace asc::cpu::line_v3

@@ -25,9 +25,10 @@ constexpr LineBlock kBlock = {mixing<kVecs>,
                               rows_of(kVecs),
                               {{sliding<kVecs, 3, 1>, sliding<kVecs, 3, 2>},
                                {sliding<kVecs, 5, 1>, sliding<kVecs, 5, 2>},
-                               {sliding<kVecs, 7, 1>, nullptr}}};
-constexpr LineVectors kVectors = {kLanes,
-                                  {kBlock<1>, kBlock<2>, {mixing<3>, rows_of(3), {}}, {mixing<4>, rows_of(4), {}}}};
+                               {sliding<kVecs, 7, 1>, nullptr}},
+                              sliding_far<kVecs>};
+constexpr LineVectors kVectors = {
+    kLanes, {kBlock<1>, kBlock<2>, {mixing<3>, rows_of(3), {}, nullptr}, {mixing<4>, rows_of(4), {}, nullptr}}};
 }  // namespace wide
 
 namespace narrow {
@@ -37,7 +38,8 @@ namespace narrow {
 constexpr LineBlock kBlock = {
     mixing<1>,
     rows_of(1),
-    {{sliding<1, 3, 1>, sliding<1, 3, 2>}, {sliding<1, 5, 1>, sliding<1, 5, 2>}, {sliding<1, 7, 1>, nullptr}}};
+    {{sliding<1, 3, 1>, sliding<1, 3, 2>}, {sliding<1, 5, 1>, sliding<1, 5, 2>}, {sliding<1, 7, 1>, nullptr}},
+    sliding_far<1>};
 constexpr LineVectors kVectors = {kLanes, {kBlock}};
 }  // namespace narrow
 

@@ -34,6 +34,7 @@ void register_matmul_kernels(KernelRegistry& registry) {
   cpu::add_product<cpu::make_gemm_product>(registry, "Gemm");
   cpu::register_matmul_nbits(registry);
   cpu::register_grouped_product(registry);
+  cpu::register_tree_sums(registry);
   cpu::register_bfloat16_products(registry);
 }
 

@@ -57,17 +57,51 @@ void for_each_output(const BytePool& t, F f) {
   });
 }
 
+// The input lines that output line (z, y) sees, one maximum per position and channel; null where it sees none. A single
+// line is read where it lies.
+template <typename Larger>
+const uint8_t* combine_lines(const BytePool& t, const uint8_t* image, int64_t z, int64_t y, Larger larger,
+                             uint8_t* line) {
+  const PlainWindow& w = t.window;
+  const int64_t bytes = w.input[2] * t.channels;
+  const IndexRange kz = inside_kernel(w, 0, z), ky = inside_kernel(w, 1, y);
+  const uint8_t* seen = nullptr;
+  for (int64_t a = kz.low; a < kz.high; ++a)
+    for (int64_t b = ky.low; b < ky.high; ++b) {
+      const uint8_t* next = image + (w.position(0, z, a) * w.input[1] + w.position(1, y, b)) * bytes;
+      if (seen) larger(next, seen, line, static_cast<size_t>(bytes));
+      seen = seen ? line : next;
+    }
+  return seen;
+}
+
+// Maxima over whole lines first, as long as vectors like them, then over the positions of a line.
 Status launch_max(const Task& task, void* const* slots, Worker&) {
   const auto& t = *static_cast<const BytePool*>(task.tiling);
+  const PlainWindow& w = t.window;
   const auto larger = t.is_signed ? vec_table().max_signed_bytes : vec_table().max_bytes;
   const auto* x = task.input<uint8_t>(slots, 0);
   auto* y = task.output<uint8_t>(slots, 0);
+  auto* workspace = static_cast<uint8_t*>(task.workspace(slots));
   const auto n = static_cast<size_t>(t.channels);
-  for_each_output(t, [&](int64_t, int64_t image, int64_t at, int64_t i) {
-    uint8_t* to = y + i * t.channels;
-    std::memset(to, t.is_signed ? -128 : 0, n);
-    for_each_row(t, x + image * t.window.input_size() * t.channels, at,
-                 [&](const uint8_t* row) { larger(row, to, to, n); });
+  const int64_t lines = w.output[0] * w.output[1];
+  parallel_for(t.threads, t.threads, [&](int64_t part) {
+    const Part own = part_of(t.batch * lines, 1, t.threads, part);
+    for (int64_t i = own.begin; i < own.end; ++i) {
+      const uint8_t* line =
+          combine_lines(t, x + i / lines * w.input_size() * t.channels, i % lines / w.output[1], i % w.output[1],
+                        larger, workspace + static_cast<size_t>(part) * t.part_bytes);
+      uint8_t* to = y + i * w.output[2] * t.channels;
+      for (int64_t o = 0; o < w.output[2]; ++o, to += t.channels) {
+        const IndexRange kx = inside_kernel(w, 2, o);
+        if (!line || kx.low == kx.high) {
+          std::memset(to, t.is_signed ? -128 : 0, n);
+          continue;
+        }
+        std::memcpy(to, line + w.position(2, o, kx.low) * t.channels, n);
+        for (int64_t k = kx.low + 1; k < kx.high; ++k) larger(line + w.position(2, o, k) * t.channels, to, to, n);
+      }
+    }
   });
   return Status::kOk;
 }
@@ -105,7 +139,8 @@ std::shared_ptr<const Tiling> tile_byte_pool(const TilingContext& ctx) {
   if (count_of(ctx.output(0)) == 0) return create_empty_tiling();
   const Shape x = channels_first(ctx.input(0));
   const std::string_view mode = ctx.attributes().get_string("mode", "");
-  auto t = create_tiling<BytePool>(mode == "max" ? launch_max : launch_average, "rows of channels");
+  auto t = mode == "max" ? create_tiling<BytePool>(launch_max, "lines")
+                         : create_tiling<BytePool>(launch_average, "rows of channels");
   t->window = make_row_window(ctx, x);
   if (mode != "max" && t->window.kernel_size() > kMaxPositions)
     ctx.unsupported("an average over " + std::to_string(t->window.kernel_size()) +
@@ -116,8 +151,9 @@ std::shared_ptr<const Tiling> tile_byte_pool(const TilingContext& ctx) {
   t->includes_padding = ctx.attr("count_include_pad", 0) != 0;
   const int64_t rows = t->batch * t->window.output_size() * t->window.kernel_size();
   t->threads = threads_for(ctx, kByteCost * static_cast<double>(rows) * static_cast<double>(t->channels));
-  t->part_bytes = round_up(static_cast<size_t>(t->channels) * (sizeof(int32_t) + sizeof(float)));
-  if (mode != "max") t->workspace_bytes = static_cast<size_t>(t->threads) * t->part_bytes;
+  t->part_bytes = round_up(static_cast<size_t>(t->channels) *
+                           (mode == "max" ? static_cast<size_t>(t->window.input[2]) : sizeof(int32_t) + sizeof(float)));
+  t->workspace_bytes = static_cast<size_t>(t->threads) * t->part_bytes;
   return t;
 }
 

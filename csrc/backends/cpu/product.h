@@ -55,5 +55,6 @@ std::shared_ptr<const Tiling> tile_plain_product(const TilingContext& ctx, const
 
 void register_matmul_nbits(KernelRegistry& registry);
 void register_grouped_product(KernelRegistry& registry);
+void register_tree_sums(KernelRegistry& registry);
 
 }  // namespace asc::cpu

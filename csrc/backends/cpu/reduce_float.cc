@@ -6,6 +6,7 @@
 
 #include "backends/cpu/real_io.h"
 #include "backends/cpu/reduce.h"
+#include "backends/cpu/transpose_4x4.h"
 
 namespace asc::cpu {
 namespace {
@@ -248,16 +249,15 @@ void turn_rows(const float* from, float* to, int64_t row, int64_t n) {
     case 4:
       return turn_rows<4>(from, to, n);
     default:
-      for (int64_t i = 0; i < n; ++i)
-        for (int64_t k = 0; k < row; ++k) to[k * n + i] = from[i * row + k];
+      return transpose_rows(from, row, n, row, to, n);
   }
 }
 
-constexpr int64_t kShortRow = 8;
+constexpr int64_t kTinyRow = 8, kShortRow = 64;  // longer ones are as quick one by one, as are few of the short ones
 
 bool has_short_rows(const ReduceTiling& t) {
-  return t.row_is_reduced && t.reduce_rank == 0 && t.keep_rank == 1 && t.row > 1 && t.row <= kShortRow &&
-         t.kind != ReduceKind::kLogSumExp;
+  return t.row_is_reduced && t.reduce_rank == 0 && t.keep_rank == 1 && t.row > 1 &&
+         (t.row <= kTinyRow || (t.row <= kShortRow && t.keep[0].count >= t.row)) && t.kind != ReduceKind::kLogSumExp;
 }
 
 // Rows of a few numbers, one behind the other: they are turned into columns.
@@ -265,10 +265,11 @@ template <typename Io>
 Status launch_short_rows(const Task& task, void* const* slots, Worker&) {
   const auto& t = *static_cast<const ReduceTiling*>(task.tiling);
   const VecTable& v = *t.vec;
-  float in_buffer[kRealChunk], columns[kRealChunk], out_buffer[kRealChunk];
+  constexpr int64_t kNumbers = 4 * kRealChunk, kVector = 16;
+  float in_buffer[kNumbers], columns[kNumbers], out_buffer[kNumbers / 2];
   const auto* x = task.input<typename Io::Element>(slots, 0);
   auto* y = task.output<typename Io::Element>(slots, 0);
-  const int64_t chunk = kRealChunk / t.row, count = t.keep[0].count;
+  const int64_t chunk = kNumbers / t.row & ~(kVector - 1), count = t.keep[0].count;
   for (int64_t begin = 0; begin < count; begin += chunk) {
     const int64_t n = std::min(chunk, count - begin);
     turn_rows(Io::load(v, x + begin * t.row, in_buffer, n * t.row), columns, t.row, n);

@@ -58,10 +58,13 @@ void add_rows(const AxisTaps& t, int64_t i, const T* in, int64_t inner, T* out) 
     const T first = weight[k], second = has_second ? weight[k + 1] : 0.0f;
     const T* a = in + index[k] * inner;
     const T* b = has_second ? in + index[k + 1] * inner : a;
-    if (k == 0)
+    if (k == 0) {
+#pragma omp simd
       for (int64_t j = 0; j < inner; ++j) out[j] = first * a[j] + second * b[j];
-    else
+    } else {
+#pragma omp simd
       for (int64_t j = 0; j < inner; ++j) out[j] += first * a[j] + second * b[j];
+    }
   }
 }
 

@@ -124,3 +124,31 @@ def test_an_endless_loop_can_be_interrupted(mode):
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, former)
     np.testing.assert_array_equal(exe.run({"x": x, "go_on": np.array(False)})["y"], x)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_each_iteration_of_a_long_loop_reads_its_own_number(mode):
+    from onnx import TensorProto as T
+    from onnx import helper as h
+
+    body = onnx_models.body(
+        [
+            h.make_node("Cast", ["i"], ["number"], to=T.FLOAT),
+            h.make_node("Add", ["number", "x"], ["piece"]),
+            h.make_node("Identity", ["go_on"], ["goes_on"]),
+        ],
+        [onnx_models.info("i", T.INT64, []), onnx_models.info("go_on", T.BOOL, [])],
+        [onnx_models.info("goes_on", T.BOOL), onnx_models.info("piece")],
+    )
+    made = onnx_models.model(
+        [h.make_node("Loop", ["trips", ""], ["pieces"], body=body)],
+        [onnx_models.info("x", shape=["n"]), onnx_models.info("trips", T.INT64, [])],
+        [onnx_models.info("pieces")],
+    )
+    exe = asc.compile(made, mode=mode, threads=1)
+    x = np.zeros(3, np.float32)
+    for trips in (0, 1, 63, 64, 65, 200):
+        feed = {"x": x, "trips": np.array(trips, np.int64)}
+        want = np.repeat(np.arange(trips, dtype=np.float32)[:, None], 3, axis=1)
+        for got in (exe.run(feed), exe.run_async(feed).wait(60)):
+            np.testing.assert_array_equal(got["pieces"].reshape(trips, 3), want)

@@ -11,7 +11,7 @@
 
 namespace asc {
 
-struct LoopSteps;  // step_products.h
+struct LoopSteps;  // loop_body.h
 
 // State of one level while it is compiled.
 struct LevelBuilder {

@@ -2,7 +2,7 @@
 #include <set>
 
 #include "plan/builder.h"
-#include "plan/step_products.h"
+#include "plan/loop_body.h"
 
 namespace asc {
 namespace {
@@ -114,6 +114,7 @@ void quantize(LevelBuilder& b) {
 }
 
 void rewrite(LevelBuilder& b) {
+  find_trip_limits(b);
   find_step_products(b);
   move_squeezes(b);
   move_transposes(b, false);

@@ -65,7 +65,7 @@ struct PlanNode {
 // Of the parts of a node: between the order of dimensions that the node works in and that of the graph.
 inline bool is_turn(const Node& part) { return part.op == "Transpose" && part.name.rfind("transpose_to_", 0) == 0; }
 
-// An attribute of a product in front of a Loop, whose steps read its rows (plan/step_products.h).
+// An attribute of a product in front of a Loop, whose steps read its rows (plan/step_products.cc).
 constexpr char kOfAllSteps[] = "of_all_steps";
 inline bool is_of_all_steps(const Node& n) { return n.attributes.get_int(kOfAllSteps, 0) != 0; }
 

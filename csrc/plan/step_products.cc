@@ -1,13 +1,10 @@
 // Recurrent layers that are exported as Loops multiply one step of their input by constant weights at a time, which
 // reads all weights at each step. Nothing of it depends on the step before.
-#include "plan/step_products.h"
-
 #include <algorithm>
 #include <map>
 #include <tuple>
 
-#include "plan/byte_values.h"
-#include "plan/uses.h"
+#include "plan/loop_body.h"
 
 namespace asc {
 namespace {
@@ -18,9 +15,7 @@ constexpr int64_t kMaxRowsPerTrip = 2;            // rows of x that nobody reads
 
 class Finder {
  public:
-  explicit Finder(LevelBuilder& b) : b_(b), loop_(*b.loop), uses_(b), inputs_(b.graph.inputs()) {
-    for (size_t i = 0; i < inputs_.size(); ++i) positions_[inputs_[i]] = static_cast<int>(i);
-  }
+  explicit Finder(LevelBuilder& b) : b_(b), body_(b) {}
 
   void run() {
     const size_t count = b_.nodes.size();
@@ -39,59 +34,17 @@ class Finder {
  private:
   using Axes = std::vector<int64_t>;
 
-  // What an index is: whether it counts up or down by one with each step, and whether it has no dimensions.
-  struct Counter {
-    bool is_one = false, is_number = false;
-  };
-
-  const PlanNode* producer(ValueId v) const {
-    const int i = v == kNoValue ? -1 : uses_.producer(v);
-    return i < 0 ? nullptr : &b_.nodes[static_cast<size_t>(i)];
-  }
-  int position(ValueId v) const {
-    const auto found = positions_.find(v);
-    return found == positions_.end() ? -1 : found->second;
-  }
-  size_t captures() const { return 2 + loop_.carried; }
-  bool is_captured(ValueId v) const { return position(v) >= static_cast<int>(captures()); }
-  bool is_fixed(ValueId v) const { return constant_of(b_, v) || is_captured(v); }
-  bool is_number(ValueId v) const { return b_.static_shapes[v] && b_.static_shapes[v]->rank() == 0; }
-  OuterValue outer(ValueId v) const {
-    return {is_captured(v) ? position(v) : -1, v == kNoValue ? nullptr : b_.values[v].constant};
-  }
-
-  bool is_one(ValueId v) const {
-    const HostTensor* c = constant_of(b_, v);
-    if (!c || c->shape.num_elements() != 1 || (c->dtype != DType::kInt32 && c->dtype != DType::kInt64)) return false;
-    const int64_t step = int_values(*c)[0];
-    return step == 1 || step == -1;
-  }
-
-  // Of a carried value: its next one is itself and one, or less one.
-  Counter carried(int input) const {
-    const ValueId v = inputs_[static_cast<size_t>(input)];
-    const auto output = static_cast<size_t>(input) - 1;
-    const PlanNode* next = output < b_.outputs.size() ? producer(b_.outputs[output]) : nullptr;
-    while (next && next->node.op == "Identity") next = producer(next->node.inputs[0]);
-    if (!next || (next->node.op != "Add" && next->node.op != "Sub")) return {};
-    for (size_t i : {0, 1}) {
-      const ValueId step = next->node.inputs[1 - i];
-      if (next->node.inputs[i] == v && is_one(step) && (i == 0 || next->node.op == "Add"))
-        return {true, loop_.starts_as_number[static_cast<size_t>(input)] && is_number(step)};
-    }
-    return {};
-  }
+  using Counter = LoopBody::Counter;
 
   Counter counter(ValueId v) const {
     bool is_scalar = true;
     for (;;) {
-      if (v == inputs_[0]) return {true, is_scalar};
-      const int input = position(v);
-      if (input >= 2 && input < static_cast<int>(captures())) {
-        const Counter c = carried(input);
-        return {c.is_one, c.is_number && is_scalar};
+      if (body_.is_number_of_iteration(v)) return {1, is_scalar};
+      if (body_.is_carried(v)) {
+        const Counter c = body_.carried(v);
+        return {c.step, c.is_number && is_scalar};
       }
-      const PlanNode* p = producer(v);
+      const PlanNode* p = body_.producer(v);
       if (!p) return {};
       if (p->node.op == "Cast" || p->node.op == "Identity") {
         v = p->node.inputs[0];
@@ -99,9 +52,9 @@ class Finder {
         is_scalar = false;
         v = p->node.inputs[0];
       } else if (p->node.op == "Add" || p->node.op == "Sub") {
-        const size_t fixed = is_fixed(p->node.inputs[0]) ? 0 : 1;
-        if (!is_fixed(p->node.inputs[fixed])) return {};
-        is_scalar = is_scalar && is_number(p->node.inputs[fixed]);
+        const size_t fixed = body_.is_fixed(p->node.inputs[0]) ? 0 : 1;
+        if (!body_.is_fixed(p->node.inputs[fixed])) return {};
+        is_scalar = is_scalar && body_.is_number(p->node.inputs[fixed]);
         v = p->node.inputs[1 - fixed];
       } else {
         return {};
@@ -120,7 +73,7 @@ class Finder {
     if (!b_.static_shapes[x]) return true;
     const Shape& s = *b_.static_shapes[x];
     if (s.rank() < 2 || s.rank() >= kMaxRank || s[s.rank() - 1] != inner) return false;
-    if (loop_.trips >= 0 && s[0] / kMaxRowsPerTrip > loop_.trips) return false;
+    if (b_.loop->trips >= 0 && s[0] / kMaxRowsPerTrip > b_.loop->trips) return false;
     return s.num_elements() / inner <= kMaxBytes / static_cast<int64_t>(element_bytes) / columns;
   }
 
@@ -139,21 +92,21 @@ class Finder {
     if ((type != DType::kFloat32 && type != DType::kFloat64) || b_.half_products.count(n.outputs[0])) return;
     StepProduct product;
     product.type = type;
-    const PlanNode* row = producer(n.inputs[0]);
+    const PlanNode* row = body_.producer(n.inputs[0]);
     if (row && row->node.op == "Cast") {
       product.cast = row->node.attributes;
-      row = producer(row->node.inputs[0]);
+      row = body_.producer(row->node.inputs[0]);
     }
     Axes axes;  // of an index of one element
     if (row && row->node.op == "Squeeze") {
       axes = front_axes(input_of(row->node, 1));
-      row = axes.empty() ? nullptr : producer(row->node.inputs[0]);
+      row = axes.empty() ? nullptr : body_.producer(row->node.inputs[0]);
     }
     if (!row || row->node.op != "Gather" || row->node.attributes.get_int("axis", 0) != 0) return;
     const ValueId x = row->node.inputs[0], index = row->node.inputs[1];
-    if (!is_captured(x) || constant_of(b_, x)) return;
+    if (!body_.is_captured(x) || constant_of(b_, x)) return;
     const Counter step = counter(index);
-    if (!step.is_one) return;
+    if (step.step == 0) return;
     product.turns_weights = is_gemm && n.attributes.get_int("transB", 0) != 0;
     const int64_t inner = extent(n.inputs[1], product.turns_weights ? 1 : 0);
     const int64_t columns = extent(n.inputs[1], product.turns_weights ? 0 : 1);
@@ -168,9 +121,9 @@ class Finder {
     } else if (const int add = bias_after(n.outputs[0], columns, &bias); add >= 0) {
       last = static_cast<size_t>(add);
     }
-    product.x = position(x);
-    product.weights = outer(n.inputs[1]);
-    product.bias = outer(bias);
+    product.x = body_.position(x);
+    product.weights = body_.outer(n.inputs[1]);
+    product.bias = body_.outer(bias);
     product.name = n.name;
     axes.push_back(-2);
     read_rows(last, *row, axes, std::move(product));
@@ -191,8 +144,8 @@ class Finder {
 
   // The Add of a constant row that alone reads v; -1: there is none.
   int bias_after(ValueId v, int64_t columns, ValueId* bias) const {
-    if (!uses_.is_inner(v) || uses_.users(v).size() != 1) return -1;
-    const int user = uses_.users(v)[0];
+    if (!body_.uses().is_inner(v) || body_.uses().users(v).size() != 1) return -1;
+    const int user = body_.uses().users(v)[0];
     const Node& n = b_.nodes[static_cast<size_t>(user)].node;
     if (n.op != "Add") return -1;
     *bias = n.inputs[n.inputs[0] == v ? 1 : 0];
@@ -216,14 +169,11 @@ class Finder {
     PlanNode squeeze = make_node(b_, *ops.find("Squeeze"), b_.nodes[last].node.name, {row, squeezed}, result);
     b_.nodes[last] = std::move(squeeze);
     b_.graph.add_input(rows);
-    loop_.products.push_back(std::move(product));
+    b_.loop->products.push_back(std::move(product));
   }
 
   LevelBuilder& b_;
-  LoopSteps& loop_;
-  const Uses uses_;                     // of the nodes as they were: what is replaced still makes the same value
-  const std::vector<ValueId> inputs_;   // of the body, before
-  std::map<ValueId, int> positions_;    // among them
+  const LoopBody body_;
   std::map<size_t, PlanNode> gathers_;  // by the node that they go in front of
 };
 

@@ -1,7 +1,7 @@
 // Element types, static shapes and constant folding, in one walk: each may need the others (a folded Shape makes the
 // next shape static).
 #include "plan/builder.h"
-#include "plan/step_products.h"
+#include "plan/loop_body.h"
 
 namespace asc {
 namespace {
@@ -210,6 +210,7 @@ void compile_loop(LevelBuilder& b, PlanNode& p) {
       throw GraphError("[compile] Loop '" + p.node.name + "' carries " + name_of(in.types[2 + i]) + " into and " +
                        name_of(p.output_types[i]) + " out of its body at position " + std::to_string(i));
   b.bodies[p.number].push_back(body);
+  add_trip_limits(b, p, steps);
   add_step_products(b, p, steps);
 }
 

@@ -109,7 +109,7 @@ using FoldFn = std::function<std::vector<HostTensor>(const PlanNode&, const std:
 struct CompileOptions {
   FoldFn fold;
   size_t fold_limit_bytes = size_t{64} << 20;  // larger results stay nodes
-  bool fuse = true;            // make operators one task, move transpositions and products of a loop's steps
+  bool fuse = true;            // make operators one task, move transpositions, and out of loops what does not vary
   bool channels_last = false;  // convolutions of images on channels-last tensors; only with `fuse`
 };
 

@@ -74,8 +74,8 @@ class Options:
     memo
         Whether nodes remember their last inputs, so that only what changed is resolved again.
     fuse
-        Whether operators become one task where nobody else reads what is between them, and loops compute ahead what they
-        know before they run; `Executable.explain` lists both.
+        Whether operators become one task where nobody else reads what is between them, and loops compute ahead what
+        they know before they run; `Executable.explain` lists both.
     onednn
         Whether kernels may use oneDNN.
     pipeline_workers

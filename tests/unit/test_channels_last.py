@@ -68,6 +68,7 @@ def check(model: ModelProto, channels: int, sizes: tuple[tuple[int, int], ...] =
     """Against onnxruntime without its optimisations, in both modes, at several shapes."""
     options = ort.SessionOptions()
     options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
+    options.intra_op_num_threads = 1
     peer = ort.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
     rng = np.random.default_rng(1)
     for mode in MODES:

@@ -151,9 +151,10 @@ for channels in (3, 13, 40):
 
 
 @pytest.mark.skipif(_core.build_info()["isa"] != "v4", reason="no lesser set to test besides")
-def test_the_lesser_instruction_set() -> None:
-    environment = {**os.environ, "ASCENDSCHED_ISA": "v3"}
-    subprocess.run([sys.executable, "-c", IN_V3], env=environment, cwd=ROOT, check=True)
+def test_the_lesser_instruction_set(tmp_path: Path) -> None:
+    paths = [str(Path(asc.__file__).parents[1]), str(ROOT)]
+    environment = {**os.environ, "ASCENDSCHED_ISA": "v3", "PYTHONPATH": os.pathsep.join(paths)}
+    subprocess.run([sys.executable, "-c", IN_V3], env=environment, cwd=tmp_path, check=True)
 
 
 @pytest.mark.parametrize("group", [1, 24], ids=["mixed", "apart"])

@@ -146,6 +146,14 @@ def test_scores_that_runtimes_read_differently_are_refused(weights, labels) -> N
                            **tree(*SPLITS), **leaves("class", 20, weights)))  # fmt: skip
 
 
+@pytest.mark.parametrize("labels", [[1, 2], [1, 0]])
+def test_scores_of_both_of_two_labels_that_are_not_0_and_1_are_refused(labels) -> None:
+    weights = [[(0, 0.9), (1, 0.1)], [(0, 0.4), (1, 0.6)], [(0, 0.5), (1, 0.5)], [(0, 1.0), (1, 0.0)]]
+    with pytest.raises(asc.UnsupportedError, match="onnxruntime answers 0 and 1"):
+        asc.compile(single("TreeEnsembleClassifier", ("label", "scores"), classlabels_int64s=labels,
+                           **tree(*SPLITS), **leaves("class", 20, weights)))  # fmt: skip
+
+
 DAMAGED = [
     {"nodes_truenodeids": [1, 3, 0, 0, 0, 0, 0]},  # node 0 behind node 2
     {"nodes_truenodeids": [1, 3, 3, 0, 0, 0, 0]},  # two ways to node 3

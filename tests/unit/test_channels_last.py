@@ -373,3 +373,14 @@ def test_wrong_ranks_and_channels_are_refused() -> None:
         with pytest.raises(asc.GraphError):
             exe.run({"x": np.zeros(shape, np.float32)})
     assert exe.run({"x": np.zeros((1, 3, 8, 8), np.float32)})
+
+
+@pytest.mark.parametrize("op", ["Conv", "ConvTranspose"])
+@pytest.mark.parametrize("kernel", [[3, 5], [1, 2**40], [3]], ids=str)
+def test_kernel_shape_that_the_weights_do_not_have_is_refused(op: str, kernel: list[int]) -> None:
+    net = Net(3)
+    weights = net.constant(np.ones((8, 8, 3, 3), np.float32))
+    y = net.add(op, net.conv("x", 3, 8, kernel=(1, 1)), weights, kernel_shape=kernel)
+    exe = asc.compile(net.model(y))
+    with pytest.raises(asc.GraphError, match="kernel_shape has other sizes"):
+        exe.run({"x": np.zeros((1, 3, 8, 8), np.float32)})

@@ -120,6 +120,15 @@ def test_arithmetic_of_models_agrees(op: str, attributes: dict[str, Any]) -> Non
     check(single(op, **attributes))
 
 
+@pytest.mark.parametrize(
+    ("op", "attributes"),
+    [("Scaler", {"offset": [1.0, 2.0], "scale": [1.0, 2.0]}), ("Imputer", {"imputed_value_floats": [9.0, 8.0]})],
+)
+def test_numbers_for_other_columns_than_there_are_are_refused(op: str, attributes: dict[str, Any]) -> None:
+    with pytest.raises(asc.GraphError, match="2 numbers for 3 columns"):
+        asc.compile(single(op, **attributes))
+
+
 def test_a_scaler_of_doubles_subtracts_in_their_precision() -> None:
     x = np.array([[1e9 + 1, 2e9 + 1, 3.25]] * 20)
     check(single("Scaler", dtype=np.float64, offset=[1e9, 2e9, 3.0], scale=[1.0, 1.0, 1.0]), x)

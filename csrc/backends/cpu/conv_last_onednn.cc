@@ -264,7 +264,7 @@ std::shared_ptr<const Tiling> create(const ConvShape& s, const std::vector<ConvE
   t->implementation = "onednn:last";
   t->packed_weights = made.weights;
   t->packed_bytes = t->is_bounded ? t->sum_offset() + sizeof(float) : made.weights.get_size();
-  t->packed_layout = layout_hash(made.weights) ^ (t->is_bounded ? uint64_t{1} << 63 : 0);
+  t->packed_layout = layout_hash(made.weights) ^ uint64_t { t->is_bounded } << 63 ^ uint64_t { s.is_transposed } << 62;
   t->pack = pack_weights;
   t->workspace_bytes = made.scratchpad;
   return t;

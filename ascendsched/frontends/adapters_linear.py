@@ -44,6 +44,13 @@ def _is_matrix(node: NodeDef, ctx: AdapterContext) -> bool:
     return value.rank in (None, 2) and value.dtype not in ("float64", "int64")
 
 
+def _check_columns(node: NodeDef, ctx: AdapterContext, count: int) -> None:
+    """Refuse numbers for other columns than the input has; one number is for all of them."""
+    dims = ctx.dims_of(node.inputs[0])
+    if count != 1 and dims and dims[-1] not in (None, count):
+        raise GraphError(f"{node.where()}: {count} numbers for {dims[-1]} columns; the file is damaged")
+
+
 def linear_regressor(node: NodeDef, ctx: AdapterContext) -> list[NodeDef] | None:
     """A product and a sum."""
     if node.attributes.get("post_transform", "NONE") != "NONE" or not _is_matrix(node, ctx):
@@ -76,6 +83,7 @@ def scaler(node: NodeDef, ctx: AdapterContext) -> list[NodeDef] | None:
     offset, scale = node.attributes.get("offset", []), node.attributes.get("scale", [])
     if not offset or len(offset) != len(scale):
         return None
+    _check_columns(node, ctx, len(offset))
     is_wide = ctx.type_of(node.inputs[0]).dtype not in _REAL
     dtype = "float64" if is_wide else "float32"
     r = Replacement(node, ctx)
@@ -105,6 +113,7 @@ def imputer(node: NodeDef, ctx: AdapterContext) -> list[NodeDef] | None:
     values, missing = node.attributes.get("imputed_value_floats", []), node.attributes.get("replaced_value_float", 0.0)
     if not values or ctx.type_of(node.inputs[0]).dtype != "float32":
         return None
+    _check_columns(node, ctx, len(values))
     r = Replacement(node, ctx)
     data = node.inputs[0]
     is_missing = r.make("IsNaN", data) if math.isnan(missing) else r.make("Equal", data, r.constant(missing, "float32"))

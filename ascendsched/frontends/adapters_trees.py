@@ -183,6 +183,11 @@ def tree_classifier(node: NodeDef, ctx: AdapterContext) -> list[NodeDef]:
     wanted = used if classes == 2 else set(range(classes))
     is_positive = min(trees.weights, default=0) >= 0
     is_known = _covers(trees, wanted) or (classes > 2 and is_positive and not base)
+    if classes == 2 and len(used) != 1 and list(labels) != [0, 1]:
+        raise UnsupportedError(
+            f"{node.where()}: leaves count for both of the labels {list(labels)}; onnxruntime answers 0 and 1 then, "
+            "which are not supported; keep onnxruntime for it, or export with the labels 0 and 1"
+        )
     if len(base) not in allowed or not is_known or _has_repeats(trees):
         raise UnsupportedError(
             f"{node.where()}: {len(base)} base_values for {classes} labels, weights of {len(used)}; such scores are "

@@ -21,6 +21,7 @@ Shape convolved(InferContext& ctx) {
   const Shape& w = ctx.input(1);
   if (ctx.input(0).rank() != w.rank() || w.rank() < 3)
     ctx.fail(message("weight ", w, " and input ", ctx.input(0), "; expected equal ranks, 3 or more"));
+  check_kernel_shape(ctx, w);
   return channels_first(ctx.input(0));
 }
 

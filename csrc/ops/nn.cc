@@ -28,9 +28,7 @@ void check_kernel(const ShapeContext& ctx, const Shape& x, const Shape& w) {
   if (w.rank() != x.rank()) fail_shape(ctx, message("weight ", w, " and input ", x, "; expected equal ranks"));
   for (int64_t d : w)
     if (d < 1) fail_shape(ctx, message("weight ", w, " is empty"));
-  const std::vector<int64_t>& declared = ctx.attributes().get_ints("kernel_shape");
-  if (!declared.empty() && !std::equal(declared.begin(), declared.end(), w.begin() + 2, w.end()))
-    fail_shape(ctx, message("kernel_shape has other sizes than weight ", w, "; drop it or correct it"));
+  check_kernel_shape(ctx, w);
 }
 
 // X [n, c, spatial], W [m, c / group, kernel].

@@ -1,6 +1,8 @@
 // Resolution of window attributes, as Conv and the pooling operators of ONNX define it.
 #include "ops/window.h"
 
+#include <algorithm>
+
 #include "ops/infer.h"
 
 namespace asc {
@@ -124,6 +126,12 @@ WindowGeometry transposed_geometry(const ShapeContext& ctx, const Shape& x, cons
   if (count > 0) read_list(ctx, "output_shape", g.spatial + first, 0, 0, wanted);
   for (int i = 0; i < g.spatial; ++i) spread_axis(ctx, x, i, mode, extra[i], count ? wanted[first + i] : -1, g);
   return g;
+}
+
+void check_kernel_shape(const ShapeContext& ctx, const Shape& w) {
+  const std::vector<int64_t>& declared = ctx.attributes().get_ints("kernel_shape");
+  if (!declared.empty() && !std::equal(declared.begin(), declared.end(), w.begin() + 2, w.end()))
+    fail_shape(ctx, message("kernel_shape has other sizes than weight ", w, "; drop it or correct it"));
 }
 
 }  // namespace asc

@@ -22,4 +22,7 @@ WindowGeometry window_geometry(const ShapeContext& ctx, const Shape& x, const in
 // output, so that they may lie beyond it. From the attributes above and output_padding and output_shape.
 WindowGeometry transposed_geometry(const ShapeContext& ctx, const Shape& x, const int64_t* kernel);
 
+// Throws GraphError where the attribute kernel_shape is given, and is not what the weight `w` has from axis 2 on.
+void check_kernel_shape(const ShapeContext& ctx, const Shape& w);
+
 }  // namespace asc

@@ -185,3 +185,13 @@ def test_threads_give_right_products(m: int, k: int, n: int) -> None:
     for threads in (1, 2, 3):
         got = asc.compile(single("MatMul", 2, {"w": w}), threads=threads).run({"x": x})["y"].astype(np.float64)
         assert (np.abs(got - wanted) <= np.abs(wanted) / 256 + k * 1e-5).all()
+
+
+@pytest.mark.parametrize("n", [64, 100, 256])
+def test_products_with_a_matrix_and_with_its_transpose_share_the_constant(n: int) -> None:
+    w = (some(n, n).astype(np.float32) / n**0.5).astype(HALF)
+    nodes = [h.make_node("Gemm", ["x", "w"], ["a"]), h.make_node("Gemm", ["a", "w"], ["y"], transB=1)]
+    x, wide = some(64, n), w.astype(np.float64)
+    got = asc.compile(model_of(nodes, 2, {"w": w}), threads=1).run({"x": x})["y"].astype(np.float64)
+    wanted = x.astype(np.float64) @ wide @ wide.T
+    assert np.abs(got - wanted).max() < 0.02 * np.abs(wanted).max()

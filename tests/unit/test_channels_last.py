@@ -288,6 +288,22 @@ def test_nan_passes_through_what_follows_a_convolution() -> None:
         assert np.isnan(result).sum() == 4 * 9, op
 
 
+@pytest.mark.parametrize("op", ["Conv", "ConvTranspose"])
+@pytest.mark.parametrize(("outputs", "group"), [(64, 1), (32, 2), (64, 32), (32, 32)], ids=str)
+def test_sigmoid_keeps_nan_behind_convolutions_of_all_groups(op: str, outputs: int, group: int) -> None:
+    net = Net(3)
+    first = net.conv("x", 3, 32, kernel=(1, 1))
+    shape = [outputs, 32 // group] if op == "Conv" else [32, outputs // group]
+    weights = net.constant(net.rng.standard_normal([*shape, 3, 3]).astype(np.float32))
+    y = net.add("Sigmoid", net.add(op, first, weights, group=group, strides=[2, 2]))
+    exe, plain = (asc.compile(net.model(y), options=asc.Options(fuse=fuse)) for fuse in (True, False))
+    x = np.ones((1, 3, 7, 7), np.float32)
+    x[0, 0, 3, 3] = np.nan
+    wanted = plain.run({"x": x})[y]
+    assert np.isnan(wanted).any()
+    np.testing.assert_allclose(exe.run({"x": x})[y], wanted, atol=1e-5)
+
+
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("value", [1e38, -np.inf, np.nan, 1.0], ids=str)
 @pytest.mark.parametrize("place", ["input", "weights", "bias"])
@@ -358,3 +374,14 @@ def test_wrong_ranks_and_channels_are_refused() -> None:
         with pytest.raises(asc.GraphError):
             exe.run({"x": np.zeros(shape, np.float32)})
     assert exe.run({"x": np.zeros((1, 3, 8, 8), np.float32)})
+
+
+@pytest.mark.parametrize("op", ["Conv", "ConvTranspose"])
+@pytest.mark.parametrize("kernel", [[3, 5], [1, 2**40], [3]], ids=str)
+def test_kernel_shape_that_the_weights_do_not_have_is_refused(op: str, kernel: list[int]) -> None:
+    net = Net(3)
+    weights = net.constant(np.ones((8, 8, 3, 3), np.float32))
+    y = net.add(op, net.conv("x", 3, 8, kernel=(1, 1)), weights, kernel_shape=kernel)
+    exe = asc.compile(net.model(y))
+    with pytest.raises(asc.GraphError, match="kernel_shape has other sizes"):
+        exe.run({"x": np.zeros((1, 3, 8, 8), np.float32)})

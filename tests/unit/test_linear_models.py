@@ -120,6 +120,15 @@ def test_arithmetic_of_models_agrees(op: str, attributes: dict[str, Any]) -> Non
     check(single(op, **attributes))
 
 
+@pytest.mark.parametrize(
+    ("op", "attributes"),
+    [("Scaler", {"offset": [1.0, 2.0], "scale": [1.0, 2.0]}), ("Imputer", {"imputed_value_floats": [9.0, 8.0]})],
+)
+def test_numbers_for_other_columns_than_there_are_are_refused(op: str, attributes: dict[str, Any]) -> None:
+    with pytest.raises(asc.GraphError, match="2 numbers for 3 columns"):
+        asc.compile(single(op, **attributes))
+
+
 def test_a_scaler_of_doubles_subtracts_in_their_precision() -> None:
     x = np.array([[1e9 + 1, 2e9 + 1, 3.25]] * 20)
     check(single("Scaler", dtype=np.float64, offset=[1e9, 2e9, 3.0], scale=[1.0, 1.0, 1.0]), x)
@@ -142,6 +151,14 @@ def test_what_only_the_reference_computes_stays_there() -> None:
 def test_scores_that_runtimes_read_differently_are_refused(weights, labels) -> None:
     weights = [[(min(c, len(labels) - 1), -w) for c, w in leaf] for leaf in weights]
     with pytest.raises(asc.UnsupportedError, match="keep onnxruntime"):
+        asc.compile(single("TreeEnsembleClassifier", ("label", "scores"), classlabels_int64s=labels,
+                           **tree(*SPLITS), **leaves("class", 20, weights)))  # fmt: skip
+
+
+@pytest.mark.parametrize("labels", [[1, 2], [1, 0]])
+def test_scores_of_both_of_two_labels_that_are_not_0_and_1_are_refused(labels) -> None:
+    weights = [[(0, 0.9), (1, 0.1)], [(0, 0.4), (1, 0.6)], [(0, 0.5), (1, 0.5)], [(0, 1.0), (1, 0.0)]]
+    with pytest.raises(asc.UnsupportedError, match="onnxruntime answers 0 and 1"):
         asc.compile(single("TreeEnsembleClassifier", ("label", "scores"), classlabels_int64s=labels,
                            **tree(*SPLITS), **leaves("class", 20, weights)))  # fmt: skip
 

@@ -180,3 +180,27 @@ def test_signals_turned_once_on_the_way_do_not_come_back_turned() -> None:
     exe = check(network(nodes, constants, 3, 3), (12,))
     assert exe.plan.text().count("ConvLast") == 3 * HAS_ONEDNN
     assert "PoolLast" not in exe.plan.text()
+
+
+@pytest.mark.parametrize("strides", [[1, 3], [3, 1]], ids=str)
+@pytest.mark.parametrize("kernel", [(3, 1), (1, 3), (3, 3)], ids=str)
+def test_weights_that_one_shape_packed_serve_no_shape_that_lies_otherwise(
+    kernel: tuple[int, int], strides: list[int]
+) -> None:
+    node = h.make_node("ConvTranspose", ["a", "w"], ["b"], strides=strides)
+    model = between(node, [weights("w", 16, 16, *kernel)], kernel, 16, 16)
+    check(model, (9, 7), (7, 1), (1, 7), (9, 7))
+
+
+@pytest.mark.parametrize("channels", [13, 16, 24, 64])
+@pytest.mark.parametrize("kernel", [(3, 1), (3, 3), (1, 4)], ids=str)
+def test_convolutions_and_transposed_ones_share_weights(kernel: tuple[int, int], channels: int) -> None:
+    constants = [weights("first", channels, 3, 1, 1), weights("w", channels, channels, *kernel)]
+    nodes = [
+        h.make_node("Conv", ["x", "first"], ["a"]),
+        h.make_node("Conv", ["a", "w"], ["b"]),
+        h.make_node("ConvTranspose", ["b", "w"], ["c"]),
+        h.make_node("ConvTranspose", ["c", "w"], ["d"], strides=[2, 2]),
+        h.make_node("Conv", ["d", "w"], ["y"]),
+    ]
+    check(network(nodes, constants, 4, 3), (7, kernel[1]), (9, 23), (5, 40))

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstring>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "backends/cpu/build_info.h"
@@ -92,6 +93,14 @@ memory::desc plain_weights(const ConvShape& s) {
                       {strides.begin() + first, strides.end()});
 }
 
+// Whether the primitive makes 0 of NaN: the library's convolutions by way of products, and its transposed ones, may do
+// so in a Sigmoid.
+bool loses_nan(const ConvShape& s, const std::vector<ConvEnd>& ends, const dnnl::primitive_desc_base& primitive) {
+  const auto is_sigmoid = [](const ConvEnd& e) { return e.kind == ConvEnd::Kind::kSigmoid; };
+  if (std::none_of(ends.begin(), ends.end(), is_sigmoid)) return false;
+  return s.is_transposed || std::string_view(primitive.impl_info_str()).find("gemm") != std::string_view::npos;
+}
+
 // A primitive, and the memory that its arguments need.
 struct Made {
   memory::desc weights;
@@ -118,7 +127,7 @@ struct ConvLast : Tiling {
 };
 
 // Without ends: of weights as they are packed, whatever the library has for them. With them, null where it has
-// reference code only.
+// reference code only, or code that loses NaN.
 template <typename Convolution>
 Made make(const ConvLast& t, dnnl::algorithm algorithm, bool has_ends, const memory::desc& weights) {
   const ConvShape& s = t.shape;
@@ -138,7 +147,7 @@ Made make(const ConvLast& t, dnnl::algorithm algorithm, bool has_ends, const mem
       rows_of_channels(with_spatial({s.batch, s.channels}, s, read)), weights,
       s.has_bias ? plain_desc({s.out_channels}, memory::data_type::f32) : memory::desc(), y, spatial_dims(s, s.stride),
       spatial_dims(s, s.dilation, -1), spatial_dims(s, s.pad_begin), spatial_dims(s, s.pad_end), attr);
-  if (has_ends && is_reference(pd)) return {};
+  if (has_ends && (is_reference(pd) || loses_nan(s, t.ends, pd))) return {};
   std::vector<OneDnnPrimitive::Argument> a = {
       {DNNL_ARG_SRC, pd.src_desc()}, {DNNL_ARG_WEIGHTS, pd.weights_desc()}, {DNNL_ARG_DST, pd.dst_desc()}};
   if (s.has_bias) a.push_back({DNNL_ARG_BIAS, pd.bias_desc()});
@@ -255,7 +264,7 @@ std::shared_ptr<const Tiling> create(const ConvShape& s, const std::vector<ConvE
   t->implementation = "onednn:last";
   t->packed_weights = made.weights;
   t->packed_bytes = t->is_bounded ? t->sum_offset() + sizeof(float) : made.weights.get_size();
-  t->packed_layout = layout_hash(made.weights) ^ (t->is_bounded ? uint64_t{1} << 63 : 0);
+  t->packed_layout = layout_hash(made.weights) ^ uint64_t { t->is_bounded } << 63 ^ uint64_t { s.is_transposed } << 62;
   t->pack = pack_weights;
   t->workspace_bytes = made.scratchpad;
   return t;

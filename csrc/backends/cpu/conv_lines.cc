@@ -294,7 +294,8 @@ std::shared_ptr<const Tiling> tile_lines(const TilingContext& ctx, const ConvSha
                                  static_cast<uint64_t>(s.channels),
                                  static_cast<uint64_t>(s.groups),
                                  static_cast<uint64_t>(s.kernel_size()),
-                                 static_cast<uint64_t>(s.is_transposed ? s.kernel[2] * s.stride[2] : 0)};
+                                 static_cast<uint64_t>(s.is_transposed ? s.kernel[2] : 0),
+                                 static_cast<uint64_t>(s.is_transposed ? s.stride[2] : 0)};
   int64_t width = 0;
   for (const Block& block : t->blocks) {
     width += block.width;

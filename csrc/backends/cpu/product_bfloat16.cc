@@ -66,7 +66,7 @@ std::shared_ptr<const Tiling> create(const Product& p) {
   t->packed_b = pd.weights_desc();
   if (t->packed_b != t->plain_b) {
     t->packed_bytes = t->packed_b.get_size();
-    t->packed_layout = layout_hash(t->packed_b);
+    t->packed_layout = layout_hash(t->packed_b) ^ uint64_t { p.trans_b } << 63;
     t->pack = pack_b;
   }
   t->scratchpad = round_up(static_cast<size_t>(p.m * p.k) * sizeof(uint16_t));

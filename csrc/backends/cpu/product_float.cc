@@ -169,7 +169,7 @@ std::shared_ptr<const Tiling> try_onednn(const TilingContext& ctx, const Product
     t->packed_b = pd.weights_desc();
     if (t->packed_b != t->plain_b) {
       t->packed_bytes = t->packed_b.get_size();
-      t->packed_layout = layout_hash(t->packed_b);
+      t->packed_layout = layout_hash(t->packed_b) ^ uint64_t { p.trans_b } << 63;
       t->pack = pack_onednn;
     }
     t->workspace_bytes = pd.scratchpad_desc().get_size();

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from ascendsched.element_types import ONNX_TYPES
 from ascendsched.errors import GraphError, UnsupportedError
 from ascendsched.frontends.node import AdapterContext, NodeDef, Tensor
@@ -75,6 +77,9 @@ def value_call(node: NodeDef, kinds: list[str | None], ctx: AdapterContext) -> N
         if output and is_kind(dtype):
             ctx.set_kind(output, dtype)
     plain = {key: value.array if isinstance(value, Tensor) else value for key, value in node.attributes.items()}
+    for key, value in plain.items():
+        if not isinstance(value, int | float | str | list | np.ndarray):
+            raise GraphError(f"{node.where()}: attribute '{key}' is a {type(value).__name__}; the file is damaged")
     attributes: dict[str, Any] = {
         "callable": NAME,
         "operator": node.op,

@@ -161,6 +161,14 @@ def test_patterns_are_matched_in_linear_time():
         run(broken, {"x": text("a")})
 
 
+def test_an_attribute_that_is_a_graph_is_damage():
+    encode = node("LabelEncoder", ["x"], ["y"], keys_strings=["a"], values_int64s=[1], domain="ai.onnx.ml")
+    encode.attribute[0].type = onnx.AttributeProto.GRAPH
+    model = model_of([encode], [info("x", T.STRING, ["n"])], [info("y", T.INT64, ["n"])])
+    with pytest.raises(asc.GraphError, match=r"LabelEncoder.*'keys_strings' is a GraphProto; the file is damaged"):
+        asc.compile(model)
+
+
 def tokens_model():
     """Counts of n-grams of normalised words, scaled: text in, numbers out."""
     nodes = [

@@ -144,9 +144,9 @@ std::shared_ptr<const Tiling> tile_arg(const TilingContext& ctx) {
   const int axis = checked_axis(ctx, ctx.attr("axis", 0), x.rank());
   if (count_of(ctx.output(0)) == 0) return create_empty_tiling();
   if (x[axis] == 0) fail_tiling(ctx, "no element on the axis of " + x.text() + "; check the input");
-  if (x[axis] > std::numeric_limits<int32_t>::max())
-    fail_tiling(ctx, "the axis of " + x.text() + " has more than 2^31 - 1 elements; split it");
   const int64_t inner = x.span_of(axis + 1, x.rank());
+  if (inner > 1 && x[axis] > std::numeric_limits<int32_t>::max())  // rows count in 64 bits
+    fail_tiling(ctx, "the axis of " + x.text() + " has more than 2^31 - 1 elements; split it");
   auto t = create_tiling<ArgTiling>(find_arg(ctx.dtype(0)), inner > 1 ? "columns" : "rows");
   t->outer = x.span_of(0, axis);
   t->axis = x[axis];

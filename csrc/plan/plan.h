@@ -109,8 +109,9 @@ using FoldFn = std::function<std::vector<HostTensor>(const PlanNode&, const std:
 struct CompileOptions {
   FoldFn fold;
   size_t fold_limit_bytes = size_t{64} << 20;  // larger results stay nodes
-  bool fuse = true;            // make operators one task, move transpositions, and out of loops what does not vary
-  bool channels_last = false;  // convolutions of images on channels-last tensors; only with `fuse`
+  bool fuse = true;                            // make operators one task, move transpositions
+  bool hoist = true;                           // compute in front of loops what they know before they run
+  bool channels_last = false;                  // convolutions of images on channels-last tensors; only with `fuse`
 };
 
 // Sorts and checks the graph, infers types, folds constants, drops dead nodes, classifies values, cuts segments.

@@ -233,7 +233,7 @@ class Outside {
 }  // namespace
 
 void find_step_products(LevelBuilder& body) {
-  if (!body.loop || !body.options->fuse) return;
+  if (!body.loop || !body.options->hoist) return;
   Finder(body).run();
   prune(body);
 }

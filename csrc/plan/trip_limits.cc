@@ -122,7 +122,7 @@ class Outside {
 }  // namespace
 
 void find_trip_limits(LevelBuilder& body) {
-  if (!body.loop || !body.options->fuse || body.outputs.empty()) return;
+  if (!body.loop || !body.options->hoist || body.outputs.empty()) return;
   Finder(body).run();
   prune(body);
 }

@@ -20,6 +20,7 @@ void collect_nodes(const Plan& plan, std::vector<NodeInfo>& nodes) {
 CompileOptions compile_options(HostEvaluator& host, bool fuse, const DeviceInfo& device) {
   CompileOptions options;
   options.fuse = fuse && device.has_fused_kernels;
+  options.hoist = fuse;
   options.channels_last = device.wants_channels_last;
   options.fold = [&host](const PlanNode& node, const std::vector<const HostTensor*>& values,
                          const std::vector<const Shape*>& shapes) { return host.compute(node, values, shapes); };

@@ -28,6 +28,7 @@ Level::Level(std::shared_ptr<const Plan> plan, ResolveContext& context, Device& 
              Pipeline& pipeline, const LevelOptions& options)
     : plan_(std::move(plan)),
       device_(device),
+      computes_(device.info().computes),
       streams_(streams),
       pipeline_(pipeline),
       options_(options),
@@ -59,22 +60,28 @@ void Level::run(RunContext& run, const std::vector<Argument>& arguments, Results
   results_ = &results;
   pool_ = run.pool;
   bind(arguments);
-  try {
-    for (size_t s = 0; s < segments_.size(); ++s) {
-      const SegmentKind kind = plan_->segments[s].kind;
-      if (kind == SegmentKind::kTasks)
-        run_tasks(s, run);
-      else if (kind == SegmentKind::kIf)
-        run_if(s, run);
-      else
-        run_loop(s, run);
-    }
-    for (size_t i = 0; i < plan_->outputs.size(); ++i) results.set_shape(i, output_shape(i));
-  } catch (...) {
-    release_frame(*run.pool);
-    throw;
+  const FrameGuard guard(*this);
+  for (size_t s = 0; s < segments_.size(); ++s) {
+    const SegmentKind kind = plan_->segments[s].kind;
+    if (kind == SegmentKind::kTasks)
+      run_tasks(s, run);
+    else if (kind == SegmentKind::kIf)
+      run_if(s, run);
+    else
+      run_loop(s, run);
   }
-  release_frame(*run.pool);
+  for (size_t i = 0; i < plan_->outputs.size(); ++i) results.set_shape(i, output_shape(i));
+}
+
+void Level::run_again(RunContext& run, const std::vector<Argument>& arguments, Results& results) {
+  results_ = &results;
+  pool_ = run.pool;
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    const ValueId v = plan_->inputs[i];
+    if (!plan_->values[v].constant) frame_[v].data = arguments[i].view.data;
+  }
+  const FrameGuard guard(*this);
+  run_known(0, whole_schedule_, run);
 }
 
 std::optional<bool> Level::resolve_ahead(RunContext& run, const std::vector<Argument>& arguments) {
@@ -109,42 +116,27 @@ void Level::bind(const std::vector<Argument>& arguments) {
 
 void* Level::place(ValueId root, size_t bytes) {
   const int32_t output = output_of_root_[root];
-  void* data = nullptr;
-  if (output >= 0) {
-    data = results_->place(static_cast<size_t>(output), bytes);
-  } else {
-    owned_.push_back(pool_->allocate(bytes));
-    data = owned_.back().data;
-  }
-  // A device that computes nothing must still give the same results each time, and nobody's old memory.
-  if (!device_.info().computes && bytes) std::memset(data, 0, bytes);
-  return frame_[root].data = data;
+  if (output >= 0) return frame_[root].data = results_->place(static_cast<size_t>(output), bytes);
+  const Block block = pool_->allocate(bytes);
+  owned_.push_back(block);
+  if (!computes_ && bytes) std::memset(block.data, 0, bytes);
+  return frame_[root].data = block.data;
 }
 
-void Level::release_frame(Pool& pool) {
-  for (Block b : owned_) pool.release(b);
-  owned_.clear();
+Level::FrameGuard::~FrameGuard() {
+  for (Block b : level_.owned_) level_.pool_->release(b);
+  level_.owned_.clear();
 }
 
 void Level::run_tasks(size_t s, RunContext& run) {
   const Segment& segment = plan_->segments[s];
-  SegmentState& state = segments_[s];
   const std::shared_ptr<BoundSchedule> known = find_schedule(s, run);
   whole_schedule_ = segments_.size() == 1 && !segment.ends_in_sync() ? known : nullptr;
   if (!known) {
     run_node_by_node(s, run);
   } else {
-    const bool is_sampled = (run.counters->known_segments++ & kSampleMask) == 0;
-    const uint64_t start = is_sampled ? now_ticks() : 0;
     publish(known->schedule());
-    if (options_.mode == Mode::kHost)
-      replay(known, *this, run, state.extents.data());
-    else
-      LoadedSchedule::submit(std::static_pointer_cast<LoadedSchedule>(known), *this, run, state.extents.data());
-    if (is_sampled) {
-      ++run.counters->sampled_segments;
-      run.counters->sampled_segment_ns += ns_since(start);
-    }
+    run_known(s, known, run);
   }
   std::vector<std::shared_ptr<const void>>& retired = resolver_.context().retired;
   run.holdings->kept.insert(run.holdings->kept.end(), retired.begin(), retired.end());
@@ -161,6 +153,19 @@ void Level::run_tasks(size_t s, RunContext& run) {
     read_extents(s, bounds);
   }
   read_back(segment.read_backs);
+}
+
+void Level::run_known(size_t s, const std::shared_ptr<BoundSchedule>& known, RunContext& run) {
+  const bool is_sampled = (run.counters->known_segments++ & kSampleMask) == 0;
+  const uint64_t start = is_sampled ? now_ticks() : 0;
+  int64_t* extents = segments_[s].extents.data();
+  if (options_.mode == Mode::kHost)
+    replay(known, *this, run, extents);
+  else
+    LoadedSchedule::submit(std::static_pointer_cast<LoadedSchedule>(known), *this, run, extents);
+  if (!is_sampled) return;
+  ++run.counters->sampled_segments;
+  run.counters->sampled_segment_ns += ns_since(start);
 }
 
 // The schedule of this signature, made now where the mode says so; null: run node by node. Leaves the signature in

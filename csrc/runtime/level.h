@@ -29,7 +29,8 @@ struct Argument {
 class Results {
  public:
   virtual ~Results() = default;
-  // Memory for output `i`. Throws OutOfMemoryError, or GraphError where a bound result has another size.
+  // Memory for output `i`, cleared where the device computes nothing: its results are the same each time, and nobody's
+  // old memory. Throws OutOfMemoryError, or GraphError where a bound result has another size.
   virtual void* place(size_t i, size_t bytes) = 0;
   // The shape of output `i`, once everything is launched. Throws GraphError where a bound result has another one.
   virtual void set_shape(size_t i, const Shape& shape) = 0;
@@ -52,6 +53,9 @@ class Level : public Frame {
   // Launches the whole level; waits only at sync points. Throws RunAborted, or what a stage throws; then blocks are
   // released, tasks launched before keep running.
   void run(RunContext& run, const std::vector<Argument>& arguments, Results& results);
+  // The same with other contents, where all else that the last run depended on is unchanged: shapes, what the host
+  // reads. Needs whole_schedule(); throws the same.
+  void run_again(RunContext& run, const std::vector<Argument>& arguments, Results& results);
 
   // Makes the schedule for arguments of which only the shapes are given, and keeps it; nothing executes. True: made;
   // false: it was there; none: it takes contents, several segments or a cache that is off. Throws what a stage throws.
@@ -102,8 +106,19 @@ class Level : public Frame {
     MemoryMemo memory;
   };
 
+  // Releases what a run placed that is no result.
+  class FrameGuard {
+   public:
+    explicit FrameGuard(Level& level) : level_(level) {}
+    ~FrameGuard();
+
+   private:
+    Level& level_;
+  };
+
   void bind(const std::vector<Argument>& arguments);
   void run_tasks(size_t s, RunContext& run);
+  void run_known(size_t s, const std::shared_ptr<BoundSchedule>& known, RunContext& run);
   std::shared_ptr<BoundSchedule> find_schedule(size_t s, RunContext& run);
   bool is_due_before(SegmentState& state);
   bool learns_price(SegmentState& state);
@@ -120,10 +135,10 @@ class Level : public Frame {
   void read_back(const std::vector<ValueId>& values);
   Argument argument(ValueId v, bool needs_host);
   void set_result(ValueId v, const Shape& shape, Block block, RunContext& run);
-  void release_frame(Pool& pool);
 
   std::shared_ptr<const Plan> plan_;
   Device& device_;
+  const bool computes_;  // the device
   Streams& streams_;
   Pipeline& pipeline_;
   LevelOptions options_;
@@ -136,25 +151,6 @@ class Level : public Frame {
   Results* results_ = nullptr;  // of the run at hand
   Pool* pool_ = nullptr;
   Key key_;
-};
-
-// Results of a body: pool blocks that the caller takes over.
-class BodyResults : public Results {
- public:
-  BodyResults(Pool& pool, size_t count) : pool_(pool), blocks_(count) {}
-  ~BodyResults() override {
-    for (Block b : blocks_) pool_.release(b);
-  }
-  void* place(size_t i, size_t bytes) override {
-    blocks_[i] = pool_.allocate(bytes);
-    return blocks_[i].data;
-  }
-  void set_shape(size_t, const Shape&) override {}  // the caller asks the body's level
-  Block take(size_t i) { return std::exchange(blocks_[i], Block{}); }
-
- private:
-  Pool& pool_;
-  std::vector<Block> blocks_;
 };
 
 }  // namespace asc

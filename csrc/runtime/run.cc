@@ -1,6 +1,7 @@
 #include "runtime/run.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "runtime/executable.h"
 #include "runtime/interrupt.h"
@@ -55,6 +56,7 @@ void* Run::place(size_t i, size_t bytes) {
     throw GraphError("[bind] output '" + output(i).name + "': bound array has shape " + r.view.shape.text() +
                      ", the result takes " + std::to_string(bytes) + " bytes; bind an array of the result's shape");
   }
+  if (bytes && !executable_->device_info().computes) std::memset(r.view.data, 0, bytes);
   return r.view.data;
 }
 

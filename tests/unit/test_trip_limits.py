@@ -154,6 +154,16 @@ def test_all_steps_of_a_counted_loop_share_a_schedule():
     assert exe.stats()["schedule_entries"] < 8
 
 
+@pytest.mark.parametrize("device", ["null", "sim", "timed"])
+def test_devices_without_fused_kernels_count_too(device):
+    made = counted(CONDITIONS["next below"])
+    exe = asc.compile(made, mode="sink", device=device)
+    assert is_counted(exe)
+    for limit, start in ((5, 0), (9, 3), (0, 0)):
+        got, want = exe.run(feed(limit, start)), asc.compile(made, threads=1).run(feed(limit, start))
+        assert got["pieces"].shape == want["pieces"].shape
+
+
 def test_without_fusion_the_condition_is_asked():
     exe = asc.compile(counted(CONDITIONS["next below"]), options=asc.Options(fuse=False))
     assert not is_counted(exe)

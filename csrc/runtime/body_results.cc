@@ -1,0 +1,19 @@
+#include "runtime/body_results.h"
+
+#include <cstring>
+
+namespace asc {
+
+void* BodyResults::place(size_t i, size_t bytes) {
+  Place& p = places_[i];
+  if (void* target = std::exchange(p.target, nullptr); target && p.target_bytes == bytes) return target;
+  if (p.former.data && p.former.asked == bytes) {
+    p.result = std::exchange(p.former, Block{});
+    return p.result.data;
+  }
+  p.result = pool_.allocate(bytes);
+  if (!computes_ && bytes) std::memset(p.result.data, 0, bytes);
+  return p.result.data;
+}
+
+}  // namespace asc

@@ -32,7 +32,8 @@ struct Tiling {
   // Constant operands in the layout that this tiling wants, made once per (constants, layout) and shared.
   // `inputs` holds the constants' bytes, null where an input is not constant.
   size_t packed_bytes = 0;
-  uint64_t packed_layout = 0;  // equal layouts of equal constants share one copy; never 0 when packed_bytes > 0
+  uint64_t packed_layout = 0;  // names all that `pack` depends on besides the constants: with equal functions, layouts
+                               // and constants, tilings share one copy. Never 0 when packed_bytes > 0
   void (*pack)(const Tiling& tiling, const void* const* inputs, void* packed) = nullptr;
 };
 

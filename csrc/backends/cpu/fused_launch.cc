@@ -58,6 +58,7 @@ uint64_t packed_layout(const FusedTiling& t) {
   for (const InnerTiling& inner : t.inner) {
     if (inner.tiling->packed_bytes == 0) continue;
     layout = mix64(layout ^ inner.tiling->packed_layout, inner.packed_offset);
+    layout = mix64(layout, reinterpret_cast<uintptr_t>(inner.tiling->pack));
     for (ValueId v : inner.packed_inputs) layout = mix64(layout, static_cast<uint64_t>(v + 1));
   }
   return layout | 1;

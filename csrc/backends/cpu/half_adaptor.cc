@@ -122,7 +122,7 @@ size_t take(size_t* total, size_t count) {
 
 void place_inputs(const TilingContext& ctx, DType half, uint64_t packed_inputs, HalfTiling* t) {
   t->packed_bytes = round_up(t->inner->packed_bytes);
-  uint64_t layout[kMaxInputs + 1] = {t->inner->packed_layout};
+  uint64_t layout[kMaxInputs + 1] = {mix64(t->inner->packed_layout, reinterpret_cast<uintptr_t>(t->inner->pack))};
   for (int i = 0; i < ctx.input_count(); ++i) {
     if (!ctx.has_input(i)) continue;
     Operand& o = t->inputs[i];

@@ -89,6 +89,7 @@ void HostSegment::place(uint32_t n, bool has_changed, Use& use) {
   for (const auto& [slot, value] : step.hosts) table.slots[slot] = const_cast<void*>(resolver_.host(value)->data());
   if (!step.is_task) return;
   const Timer timer(use.run->recorder, Stage::kAlloc, use.run->run, static_cast<int32_t>(step.node->number));
+  placements_.begin_node(n);
   if (has_changed || use.is_lost || use.losses != placements_.losses()) place_internals(n, step, table);
   for (const Result& r : step.results)
     if (r.root != kNoValue) table.slots[r.slot] = use.frame->place(r.root, resolver_.output_bytes(index_, n, r.output));
@@ -98,9 +99,9 @@ void HostSegment::place(uint32_t n, bool has_changed, Use& use) {
 void HostSegment::place_internals(uint32_t n, const Step& step, Table& table) {
   for (const Result& r : step.results)
     if (r.root == kNoValue)
-      table.slots[r.slot] = placements_.place(r.slot, resolver_.output_bytes(index_, n, r.output), n);
+      table.slots[r.slot] = placements_.place(r.slot, resolver_.output_bytes(index_, n, r.output));
   const size_t workspace_bytes = resolver_.tiling(index_, n)->workspace_bytes;
-  if (workspace_bytes) table.slots[step.workspace] = placements_.place(step.workspace, workspace_bytes, n);
+  if (workspace_bytes) table.slots[step.workspace] = placements_.place(step.workspace, workspace_bytes);
   const std::shared_ptr<const Buffer>& packed = resolver_.packed(index_, n);
   table.slots[step.packed] = packed ? packed->data() : nullptr;
   placements_.put(step.packed, table.slots[step.packed]);

@@ -40,8 +40,7 @@ void Placements::set_order(std::shared_ptr<const StreamOrder> order) {
   }
 }
 
-void* Placements::place(uint32_t slot, size_t bytes, uint32_t now) {
-  now_ = now;
+void* Placements::place(uint32_t slot, size_t bytes) {
   const uint32_t at = block_of_[slot];
   if (at != kNone && bytes <= blocks_[at].block.bytes) return data_[slot];
   move(slot, kNone);

@@ -23,8 +23,10 @@ class Placements final : public Pool::Holder {
   // Between runs: what runs come now may go by this order; null: by one stream only. Slots lose their memory.
   void set_order(std::shared_ptr<const StreamOrder> order);
 
-  // Memory of at least `bytes` for an internal or workspace slot, at node `now`. Throws OutOfMemoryError.
-  void* place(uint32_t slot, size_t bytes, uint32_t now);
+  // The node whose slots and results are placed next: what it and later ones read is in use.
+  void begin_node(uint32_t now) { now_ = now; }
+  // Memory of at least `bytes` for an internal or workspace slot of that node. Throws OutOfMemoryError.
+  void* place(uint32_t slot, size_t bytes);
   // Memory of somebody else's for a slot: packed constants.
   void put(uint32_t slot, void* data) {
     version_ += data_[slot] != data;

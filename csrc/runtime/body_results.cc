@@ -11,6 +11,7 @@ void* BodyResults::place(size_t i, size_t bytes) {
     p.result = std::exchange(p.former, Block{});
     return p.result.data;
   }
+  pool_.release(std::exchange(p.former, Block{}));
   p.result = pool_.allocate(bytes);
   if (!computes_ && bytes) std::memset(p.result.data, 0, bytes);
   return p.result.data;

@@ -90,6 +90,10 @@ void Level::run_loop(size_t s, RunContext& run) {
     go_on = is_true(*body.host_output(0));
     if (is_alike && go_on && trips > i + 1) state.expect(trips);
   }
+  if (!state.has_run() && carried < node.node.outputs.size()) {
+    if (body_plan.host_inputs[0]) arguments[0] = scalar_argument<int64_t>(DType::kInt64, 0, run);
+    if (body.infer_shapes(run, arguments)) state.take_shapes_of_none();
+  }
   for (size_t i = 0; i < carried; ++i)
     set_result(node.node.outputs[i], arguments[2 + i].view.shape, state.take_carried(i, arguments[2 + i]), run);
   for (size_t i = carried; i < node.node.outputs.size(); ++i) {

@@ -61,7 +61,7 @@ Executable::Executable(std::shared_ptr<const Plan> plan, const ExecutableOptions
       device_(create_device(options.device, options.settings)),
       streams_(std::make_unique<Streams>(*device_)),
       pool_(std::make_unique<Pool>(*device_, *streams_)),
-      arena_(std::make_unique<Arena>(*device_, streams_->first())),
+      arena_(std::make_unique<Arena>(*device_, *pool_)),
       host_(cpu_kernels()),
       tilings_(shared_tilings(options.device), options.tiling_cache_bytes) {
   collect_nodes(*plan_, nodes_);

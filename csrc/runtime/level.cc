@@ -84,6 +84,19 @@ void Level::run_again(RunContext& run, const std::vector<Argument>& arguments, R
   run_known(0, whole_schedule_, run);
 }
 
+bool Level::infer_shapes(RunContext& run, const std::vector<Argument>& arguments) {
+  const Segment& segment = plan_->segments.front();
+  if (segments_.size() != 1 || segment.kind != SegmentKind::kTasks || segment.ends_in_sync()) return false;
+  bind(arguments);
+  segments_[0].host->doubt_places();
+  try {
+    for (size_t n = 0; n < segment.nodes.size(); ++n) resolver_.resolve(0, n, run.recorder, run.run);
+  } catch (const Error&) {
+    return false;
+  }
+  return true;
+}
+
 std::optional<bool> Level::resolve_ahead(RunContext& run, const std::vector<Argument>& arguments) {
   const Segment& segment = plan_->segments.front();
   if (segments_.size() != 1 || segment.kind != SegmentKind::kTasks || segment.ends_in_sync()) return std::nullopt;

@@ -57,6 +57,9 @@ class Level : public Frame {
   // reads. Needs whole_schedule(); throws the same.
   void run_again(RunContext& run, const std::vector<Argument>& arguments, Results& results);
 
+  // Finds the shapes of the outputs that these arguments would give; false where that takes a run, or fails.
+  bool infer_shapes(RunContext& run, const std::vector<Argument>& arguments);
+
   // Makes the schedule for arguments of which only the shapes are given, and keeps it; nothing executes. True: made;
   // false: it was there; none: it takes contents, several segments or a cache that is off. Throws what a stage throws.
   std::optional<bool> resolve_ahead(RunContext& run, const std::vector<Argument>& arguments);

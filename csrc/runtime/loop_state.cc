@@ -102,6 +102,10 @@ void LoopState::expect(int64_t trips) {
   }
 }
 
+void LoopState::take_shapes_of_none() {
+  for (size_t i = 0; i < scans_.size(); ++i) scans_[i].shape = body_.output_shape(output_of(i));
+}
+
 Block LoopState::take_carried(size_t i, const Argument& argument) {
   if (carried_[i].data) return std::exchange(carried_[i], Block{});
   const size_t bytes = static_cast<size_t>(argument.view.shape.num_elements()) * size_of(argument.view.dtype);

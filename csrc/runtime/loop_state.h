@@ -37,6 +37,11 @@ class LoopState {
   // All iterations from here on are alike, and there are `trips` in all: scanned outputs go where they stay.
   void expect(int64_t trips);
 
+  bool has_run() const { return count_ > 0; }
+  // Where no iteration ran, and the body has inferred what it gives for the initial values: the shapes of scanned
+  // outputs, of which there are none.
+  void take_shapes_of_none();
+
   // After the last iteration. The initial value, copied, where there was none.
   Block take_carried(size_t i, const Argument& argument);
   // The results of all iterations side by side along a new first axis.

@@ -17,13 +17,17 @@ void Arena::grow(size_t bytes) {
   try {
     slab_ = std::make_shared<Slab>(device_, generous);
   } catch (const OutOfMemoryError&) {
-    stream_.synchronize();
-    for (const std::weak_ptr<Slab>& s : former_)
-      if (std::shared_ptr<Slab> alive = s.lock()) alive->release();
-    former_.clear();
-    slab_ = nullptr;
+    pool_.make_room();
     slab_ = std::make_shared<Slab>(device_, bytes);
   }
+}
+
+void Arena::give_up() {
+  if (slab_) former_.push_back(std::move(slab_));
+  for (const std::weak_ptr<Slab>& s : former_)
+    if (std::shared_ptr<Slab> alive = s.lock()) alive->release();
+  former_.clear();
+  slab_ = nullptr;
 }
 
 }  // namespace asc

@@ -6,11 +6,11 @@
 #include <memory>
 #include <vector>
 
-#include "device/device.h"
+#include "schedule/pool.h"
 
 namespace asc {
 
-class Arena {
+class Arena final : public Pool::Holder {
  public:
   // Device memory that runs in flight keep alive when the arena has moved on to a larger slab.
   class Slab {
@@ -33,18 +33,23 @@ class Arena {
     const size_t bytes_;
   };
 
-  Arena(Device& device, Stream& stream) : device_(device), stream_(stream) {}
+  Arena(Device& device, Pool& pool) : device_(device), pool_(pool) { pool_.add_holder(this); }
+  ~Arena() override { pool_.remove_holder(this); }
 
   // A slab of at least `bytes`; null for 0. Grows by half or more, so that growing shapes move it rarely. On
-  // exhaustion: waits for the stream, frees former slabs, tries again, then throws OutOfMemoryError.
+  // exhaustion: makes room in the pool, frees all slabs, tries again, then throws OutOfMemoryError. It stays until the
+  // pool allocates the next time.
   const std::shared_ptr<Slab>& reserve(size_t bytes);
   size_t bytes() const { return slab_ ? slab_->bytes() : 0; }
+
+  // Gives up all slabs.
+  void give_up() override;
 
  private:
   void grow(size_t bytes);
 
   Device& device_;
-  Stream& stream_;
+  Pool& pool_;
   std::shared_ptr<Slab> slab_;
   std::vector<std::weak_ptr<Slab>> former_;
 };

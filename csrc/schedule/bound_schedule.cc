@@ -24,17 +24,18 @@ BoundSchedule::BoundSchedule(std::shared_ptr<const Schedule> schedule, const Pla
 Table& BoundSchedule::lease(const std::shared_ptr<BoundSchedule>& self, Frame& frame, RunContext& run,
                             int64_t* extents) {
   const Schedule& schedule = *self->schedule_;
-  const std::shared_ptr<Arena::Slab>& slab = run.arena->reserve(schedule.arena_bytes);
-  const std::byte* base = slab ? slab->base() : nullptr;
   Table& table = run.lease(self->tables_);
   run.holdings->kept.push_back(self);
+  for (const Schedule::OutputSlot& out : schedule.outputs) table.slots[out.slot] = frame.place(out.root, out.bytes);
+  // Behind the results: where there is too little room for them, the arena gives its slab up.
+  const std::shared_ptr<Arena::Slab>& slab = run.arena->reserve(schedule.arena_bytes);
+  const std::byte* base = slab ? slab->base() : nullptr;
   if (!run.is_inline) run.holdings->kept.push_back(slab);
   if (table.arena_base != base) {
     for (const Schedule::ArenaSlot& a : schedule.arena_slots) table.slots[a.slot] = slab->base() + a.offset;
     table.arena_base = base;
   }
   for (const InputSlot& in : self->inputs_) table.slots[in.slot] = frame.input(in.root);
-  for (const Schedule::OutputSlot& out : schedule.outputs) table.slots[out.slot] = frame.place(out.root, out.bytes);
   for (const auto& [slot, offset] : self->extents_) table.slots[slot] = extents + offset;
   return table;
 }

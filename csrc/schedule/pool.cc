@@ -28,10 +28,7 @@ Block Pool::allocate(size_t bytes) {
       block.data = device_.allocate(block.bytes);
     } catch (const OutOfMemoryError&) {
       ++retries_;
-      for (Holder* holder : holders_) holder->settle();
-      for (uint32_t s = 0; s < streams_.count(); ++s) streams_[s].synchronize();
-      for (Holder* holder : holders_) holder->give_up();
-      trim();
+      make_room();
       block.data = device_.allocate(block.bytes);
     }
   }
@@ -39,6 +36,13 @@ Block Pool::allocate(size_t bytes) {
   asked_bytes_ += block.asked;
   ++used_blocks_;
   return block;
+}
+
+void Pool::make_room() {
+  for (Holder* holder : holders_) holder->settle();
+  for (uint32_t s = 0; s < streams_.count(); ++s) streams_[s].synchronize();
+  for (Holder* holder : holders_) holder->give_up();
+  trim();
 }
 
 void Pool::release(Block block) {

@@ -40,9 +40,10 @@ class Pool {
   Pool(const Pool&) = delete;
   Pool& operator=(const Pool&) = delete;
 
-  // At least `bytes`. On exhaustion: waits for the streams, asks holders to give up what they can, trims, tries again,
-  // then throws OutOfMemoryError.
+  // At least `bytes`. On exhaustion: makes room, tries again, then throws OutOfMemoryError.
   Block allocate(size_t bytes);
+  // Waits for the streams, asks holders to give up what they can, and trims.
+  void make_room();
   void release(Block block);
   // Gives cached blocks back to the device. Nothing that uses them may be in flight.
   void trim();

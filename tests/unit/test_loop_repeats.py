@@ -178,3 +178,95 @@ def test_a_device_that_computes_nothing_gives_cleared_results():
         got = exe.run(feeds_of(trips, 16))
         assert got["all0"].shape == (trips, 16)
         assert not any(got[name].any() for name in ("last0", "last1", "all0", "all1"))
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_no_iteration_gives_no_pieces_of_the_shape_that_one_would_have(mode):
+    pairing = looped(
+        [
+            n("Add", ["state0", "x"], ["next0"]),
+            n("Concat", ["state0", "x"], ["pair"], axis=0),
+            n("Unsqueeze", ["pair", "first"], ["scan0"]),
+            n("ReduceMax", ["x"], ["scan1"], keepdims=0),
+        ],
+        carried=1,
+        scanned=2,
+        constants={"first": np.array([0], np.int64)},
+    )
+    exe = asc.compile(pairing, mode=mode, threads=1)
+    feeds = {"first0": np.zeros(3, np.float32), "x": np.ones(3, np.float32)}
+    for trips in (0, 2, 0):
+        got = exe.run(feeds | {"trips": np.array(trips, np.int64)})
+        assert got["all0"].shape == (trips, 1, 6)
+        assert got["all1"].shape == (trips,)
+        np.testing.assert_array_equal(got["last0"], np.full(3, trips, np.float32))
+
+
+def test_a_carried_value_that_grows_takes_the_memory_of_two():
+    growing = looped([n("Concat", ["state0", "x"], ["next0"], axis=0)], carried=1, scanned=0)
+    exe = asc.compile(growing, mode="host", threads=1, options=asc.Options(memory_limit_bytes=45 << 20))
+    x = np.ones(1 << 18, np.float32)
+    got = exe.run({"first0": x, "x": x, "trips": np.array(20, np.int64)})
+    np.testing.assert_array_equal(got["last0"], np.ones(21 << 18, np.float32))
+
+
+SETTINGS = [("host", {"schedule_cache_bytes": 0}), ("host", {}), ("auto", {}), ("sink", {})]
+
+
+@pytest.mark.parametrize(("mode", "settings"), SETTINGS)
+def test_with_too_little_memory_results_are_right_or_refused(mode, settings):
+    tasks = looped(
+        [
+            n("Softmax", ["state0"], ["inner"]),
+            n("Softmax", ["x"], ["scan0"]),
+            n("CumSum", ["inner", "axis"], ["next0"]),
+        ],
+        carried=1,
+        scanned=1,
+        constants={"axis": np.array(0)},
+    )
+
+    def feeds_with(trips: int, width: int) -> dict[str, Any]:
+        x = np.random.default_rng(width).random(width).astype(np.float32)
+        return {"first0": x, "x": x, "trips": np.array(trips, np.int64)}
+
+    large, small = feeds_with(3, 1024), feeds_with(60, 20)
+    plenty = asc.compile(tasks, mode="host", threads=1)
+    want = {id(feeds): plenty.run(feeds) for feeds in (large, small)}
+    refused = 0
+    for limit in range(12_000, 64_000, 1_000):
+        options = asc.Options(memory_limit_bytes=limit, **settings)
+        exe = asc.compile(tasks, mode=mode, threads=1, options=options)
+        for feeds in (small, large, small, small):
+            try:
+                got = exe.run(feeds)
+            except asc.OutOfMemoryError:
+                refused += 1
+                continue
+            for name, value in want[id(feeds)].items():
+                np.testing.assert_array_equal(got[name], value)
+    assert refused > 0
+
+
+def test_a_run_that_fits_runs_after_one_that_did_not():
+    softmaxes = looped(
+        [
+            n("Softmax", ["state0"], ["a"]),
+            n("CumSum", ["a", "axis"], ["b"]),
+            n("Softmax", ["b"], ["d"]),
+            n("CumSum", ["d", "axis"], ["next0"]),
+        ],
+        carried=1,
+        scanned=0,
+        constants={"axis": np.array(0)},
+    )
+    exe = asc.compile(softmaxes, mode="sink", threads=1, options=asc.Options(memory_limit_bytes=18_000))
+
+    def feeds_with(width: int) -> dict[str, Any]:
+        x = np.ones(width, np.float32)
+        return {"first0": x, "x": x[:1], "trips": np.array(5, np.int64)}
+
+    with pytest.raises(asc.OutOfMemoryError):
+        exe.run(feeds_with(2000))
+    for _ in range(3):
+        assert exe.run(feeds_with(1000))["last0"].shape == (1000,)

@@ -154,6 +154,9 @@ def check(made: Any, mode: str = "host", feeds: Any = FEEDS, tolerance: float = 
     for feed in [*feeds, *feeds]:
         got, wanted = exe.run(feed), session.run(["end", "pieces"], feed)
         for name, want in zip(("end", "pieces"), wanted, strict=True):
+            if want.shape == (0,):  # no step: onnxruntime does not know the rank that a piece would have had
+                assert got[name].shape == (0, *feed["start"].shape)
+                continue
             assert got[name].shape == want.shape
             assert got[name].dtype == want.dtype
             np.testing.assert_allclose(got[name], want, rtol=tolerance, atol=tolerance)

@@ -23,7 +23,7 @@ void Arena::grow(size_t bytes) {
 }
 
 void Arena::give_up() {
-  if (slab_) former_.push_back(std::move(slab_));
+  if (slab_) former_.push_back(slab_);
   for (const std::weak_ptr<Slab>& s : former_)
     if (std::shared_ptr<Slab> alive = s.lock()) alive->release();
   former_.clear();

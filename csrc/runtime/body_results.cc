@@ -1,7 +1,5 @@
 #include "runtime/body_results.h"
 
-#include <cstring>
-
 namespace asc {
 
 void* BodyResults::place(size_t i, size_t bytes) {
@@ -12,8 +10,7 @@ void* BodyResults::place(size_t i, size_t bytes) {
     return p.result.data;
   }
   pool_.release(std::exchange(p.former, Block{}));
-  p.result = pool_.allocate(bytes);
-  if (!computes_ && bytes) std::memset(p.result.data, 0, bytes);
+  p.result = pool_.allocate_result(bytes);
   return p.result.data;
 }
 

@@ -10,7 +10,7 @@ namespace asc {
 
 class BodyResults : public Results {
  public:
-  BodyResults(Pool& pool, bool computes, size_t count) : pool_(pool), computes_(computes), places_(count) {}
+  BodyResults(Pool& pool, size_t count) : pool_(pool), places_(count) {}
   ~BodyResults() override {
     for (const Place& p : places_) {
       pool_.release(p.result);
@@ -27,7 +27,7 @@ class BodyResults : public Results {
     pool_.release(places_[i].former);
     places_[i].former = former;
   }
-  // Where the next result goes if it takes `bytes`; cleared where the device computes nothing.
+  // Where the next result goes if it takes `bytes`; part of what Pool::allocate_result gave.
   void set_target(size_t i, void* data, size_t bytes) {
     places_[i].target = data;
     places_[i].target_bytes = bytes;
@@ -41,7 +41,6 @@ class BodyResults : public Results {
   };
 
   Pool& pool_;
-  const bool computes_;
   std::vector<Place> places_;
 };
 

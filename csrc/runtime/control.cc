@@ -37,7 +37,7 @@ void Level::run_if(size_t s, RunContext& run) {
   std::vector<Argument> arguments;
   for (size_t i = 1; i < node.node.inputs.size(); ++i)
     arguments.push_back(argument(node.node.inputs[i], body.plan().host_inputs[i - 1]));
-  BodyResults results(*run.pool, computes_, node.node.outputs.size());
+  BodyResults results(*run.pool, node.node.outputs.size());
   body.run(run, arguments, results);
   for (size_t i = 0; i < node.node.outputs.size(); ++i)
     set_result(node.node.outputs[i], body.output_shape(i), results.take(i), run);
@@ -64,7 +64,7 @@ void Level::run_loop(size_t s, RunContext& run) {
   arguments.resize(2);
   arguments[0].view.dtype = DType::kInt64;
   for (size_t i = 2; i < in.size(); ++i) arguments.push_back(argument(in[i], body_plan.host_inputs[i]));
-  LoopState state(run, node, body, carried, computes_);
+  LoopState state(run, node, body, carried);
   IterationNumbers numbers;
   arguments[1] = scalar_argument<uint8_t>(DType::kBool, 1, run);
   const size_t table_count = run.holdings->tables.size(), kept_count = run.holdings->kept.size();

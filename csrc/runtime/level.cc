@@ -1,7 +1,5 @@
 #include "runtime/level.h"
 
-#include <cstring>
-
 #include "schedule/schedule_validator.h"
 
 namespace asc {
@@ -28,7 +26,6 @@ Level::Level(std::shared_ptr<const Plan> plan, ResolveContext& context, Device& 
              Pipeline& pipeline, const LevelOptions& options)
     : plan_(std::move(plan)),
       device_(device),
-      computes_(device.info().computes),
       streams_(streams),
       pipeline_(pipeline),
       options_(options),
@@ -130,10 +127,8 @@ void Level::bind(const std::vector<Argument>& arguments) {
 void* Level::place(ValueId root, size_t bytes) {
   const int32_t output = output_of_root_[root];
   if (output >= 0) return frame_[root].data = results_->place(static_cast<size_t>(output), bytes);
-  const Block block = pool_->allocate(bytes);
-  owned_.push_back(block);
-  if (!computes_ && bytes) std::memset(block.data, 0, bytes);
-  return frame_[root].data = block.data;
+  owned_.push_back(pool_->allocate_result(bytes));
+  return frame_[root].data = owned_.back().data;
 }
 
 Level::FrameGuard::~FrameGuard() {

@@ -29,8 +29,8 @@ struct Argument {
 class Results {
  public:
   virtual ~Results() = default;
-  // Memory for output `i`, cleared where the device computes nothing: its results are the same each time, and nobody's
-  // old memory. Throws OutOfMemoryError, or GraphError where a bound result has another size.
+  // Memory for output `i`, as Pool::allocate_result. Throws OutOfMemoryError, or GraphError where a bound result has
+  // another size.
   virtual void* place(size_t i, size_t bytes) = 0;
   // The shape of output `i`, once everything is launched. Throws GraphError where a bound result has another one.
   virtual void set_shape(size_t i, const Shape& shape) = 0;
@@ -141,7 +141,6 @@ class Level : public Frame {
 
   std::shared_ptr<const Plan> plan_;
   Device& device_;
-  const bool computes_;  // the device
   Streams& streams_;
   Pipeline& pipeline_;
   LevelOptions options_;

@@ -1,12 +1,11 @@
 #include "runtime/loop_state.h"
 
-#include <cstring>
 #include <numeric>
+
+#include "ops/infer.h"
 
 namespace asc {
 namespace {
-
-constexpr int64_t kMostBytes = int64_t{1} << 56;  // as of shapes
 
 std::vector<int64_t> numbers_from(int64_t i) {
   std::vector<int64_t> numbers(kIterationsInFlight);
@@ -27,12 +26,11 @@ void* IterationNumbers::next(int64_t i, RunContext& run) {
   return const_cast<int64_t*>(numbers_->as<int64_t>() + i % kIterationsInFlight);
 }
 
-LoopState::LoopState(RunContext& run, const PlanNode& node, const Level& body, size_t carried, bool computes)
+LoopState::LoopState(RunContext& run, const PlanNode& node, const Level& body, size_t carried)
     : run_(run),
       node_(node),
       body_(body),
-      computes_(computes),
-      results_(*run.pool, computes, body.plan().outputs.size()),
+      results_(*run.pool, body.plan().outputs.size()),
       carried_(carried),
       scans_(node.node.outputs.size() - carried) {
   for (size_t i = 0; i < scans_.size(); ++i) {
@@ -92,11 +90,9 @@ bool LoopState::take_shapes(std::vector<Argument>& arguments) {
 void LoopState::expect(int64_t trips) {
   for (size_t i = 0; i < scans_.size(); ++i) {
     Scanned& s = scans_[i];
-    const bool fits = s.bytes && s.bytes % kAlignment == 0 && trips <= kMostBytes / static_cast<int64_t>(s.bytes);
+    const bool fits = s.bytes && s.bytes % kAlignment == 0 && trips <= kMaxElements / static_cast<int64_t>(s.bytes);
     if (!fits) continue;
-    const size_t bytes = static_cast<size_t>(trips) * s.bytes;
-    s.whole = run_.pool->allocate(bytes);
-    if (!computes_) std::memset(s.whole.data, 0, bytes);
+    s.whole = run_.pool->allocate_result(static_cast<size_t>(trips) * s.bytes);
     gather(s, 0);
     results_.set_target(output_of(i), place_of(s, count_), s.bytes);
   }

@@ -24,7 +24,7 @@ class IterationNumbers {
 // Owns the blocks of carried values and of scanned outputs.
 class LoopState {
  public:
-  LoopState(RunContext& run, const PlanNode& node, const Level& body, size_t carried, bool computes);
+  LoopState(RunContext& run, const PlanNode& node, const Level& body, size_t carried);
   ~LoopState();
 
   // Where an iteration puts what it makes.
@@ -64,7 +64,6 @@ class LoopState {
   RunContext& run_;
   const PlanNode& node_;
   const Level& body_;
-  const bool computes_;
   int64_t count_ = 0;  // of iterations
   BodyResults results_;
   std::vector<Block> carried_;

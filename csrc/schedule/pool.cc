@@ -1,5 +1,7 @@
 #include "schedule/pool.h"
 
+#include <cstring>
+
 namespace asc {
 
 // Class 4k + q holds (4 + q) * 2^k * 16 bytes, starting at 64.
@@ -35,6 +37,12 @@ Block Pool::allocate(size_t bytes) {
   used_bytes_ += block.bytes;
   asked_bytes_ += block.asked;
   ++used_blocks_;
+  return block;
+}
+
+Block Pool::allocate_result(size_t bytes) {
+  const Block block = allocate(bytes);
+  if (!computes_ && bytes) std::memset(block.data, 0, bytes);
   return block;
 }
 

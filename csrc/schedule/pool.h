@@ -35,13 +35,17 @@ class Pool {
     virtual void give_up() {}
   };
 
-  Pool(Device& device, const Streams& streams) : device_(device), streams_(streams) {}
+  Pool(Device& device, const Streams& streams)
+      : device_(device), streams_(streams), computes_(device.info().computes) {}
   ~Pool() { trim(); }
   Pool(const Pool&) = delete;
   Pool& operator=(const Pool&) = delete;
 
   // At least `bytes`. On exhaustion: makes room, tries again, then throws OutOfMemoryError.
   Block allocate(size_t bytes);
+  // The same for what a caller or the host may read, cleared where the device computes nothing: its results are the
+  // same each time, and nobody's old memory.
+  Block allocate_result(size_t bytes);
   // Waits for the streams, asks holders to give up what they can, and trims.
   void make_room();
   void release(Block block);
@@ -65,6 +69,7 @@ class Pool {
 
   Device& device_;
   const Streams& streams_;
+  const bool computes_;  // the device
   std::array<std::vector<void*>, kClasses> free_;
   std::vector<Holder*> holders_;
   size_t cached_bytes_ = 0, used_bytes_ = 0, asked_bytes_ = 0, used_blocks_ = 0;

@@ -57,10 +57,11 @@ void move_squeezes(LevelBuilder& b);
 // channels_last.cc: convolutions of images, and what lies between them, with channels last, if the options say so; says
 // whether there are any.
 bool arrange_channels_last(LevelBuilder& b);
-// conv_constants.cc: normalisation and arithmetic with constants by the convolution before it. hard_activations.cc:
-// HardSigmoid and HardSwish where they are spelt out.
+// conv_constants.cc: normalisation and arithmetic with constants by the convolution before it. hard_activations.cc and
+// gelus.cc: HardSigmoid, HardSwish and Gelu where they are spelt out.
 void join_conv_constants(LevelBuilder& b);
 void find_hard_activations(LevelBuilder& b);
+void find_gelus(LevelBuilder& b);
 // pads.cc: padding with zeros by the convolutions and averages that read it.
 void join_pads(LevelBuilder& b);
 // prune.cc: lets readers of an Identity read what it reads; drops nodes that no result needs; inserts copies for

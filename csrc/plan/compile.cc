@@ -128,6 +128,7 @@ void rewrite(LevelBuilder& b) {
   join_conv_constants(b);
   prune(b);
   find_hard_activations(b);
+  find_gelus(b);
   prune(b);
   const bool is_quantized = has_bytes(b);
   if (is_quantized) quantize(b);

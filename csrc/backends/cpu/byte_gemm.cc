@@ -36,7 +36,7 @@ V add_pairs(V x, V y) {
 #undef ASC_BYTE_LANES
 #undef ASC_BYTE_VECS
 #undef ASC_BYTE_PAIRS
-constexpr ByteGemm kTable = {"vector:bytes", multiply<ToSums>, multiply<ToScaled>, nullptr};
+constexpr ByteGemm kTable = {"vector:bytes", multiply<ToSums>, multiply<ToScaled>};
 }  // namespace base
 
 #if defined(__x86_64__) && !defined(__clang__)
@@ -48,7 +48,7 @@ namespace v3 {
 #define ASC_BYTE_PAIRS(x, y) _mm256_madd_epi16((__m256i)(x), (__m256i)(y))
 #include "backends/cpu/byte_gemm.inc"
 #undef ASC_BYTE_PAIRS
-constexpr ByteGemm kTable = {"vector:bytes", multiply<ToSums>, multiply<ToScaled>, nullptr};
+constexpr ByteGemm kTable = {"vector:bytes", multiply<ToSums>, multiply<ToScaled>};
 }  // namespace v3
 #pragma GCC pop_options
 
@@ -60,7 +60,7 @@ namespace v3_vnni {
 #undef ASC_BYTE_LANES
 #undef ASC_BYTE_VECS
 #undef ASC_BYTE_DOT
-constexpr ByteGemm kTable = {"vector:vnni", multiply<ToSums>, multiply<ToScaled>, nullptr};
+constexpr ByteGemm kTable = {"vector:vnni", multiply<ToSums>, multiply<ToScaled>};
 }  // namespace v3_vnni
 #pragma GCC pop_options
 
@@ -72,7 +72,7 @@ namespace v4 {
 #define ASC_BYTE_PAIRS(x, y) _mm512_madd_epi16((__m512i)(x), (__m512i)(y))
 #include "backends/cpu/byte_gemm.inc"
 #undef ASC_BYTE_PAIRS
-constexpr ByteGemm kTable = {"vector:bytes", multiply<ToSums>, multiply<ToScaled>, nullptr};
+constexpr ByteGemm kTable = {"vector:bytes", multiply<ToSums>, multiply<ToScaled>};
 }  // namespace v4
 #pragma GCC pop_options
 
@@ -81,11 +81,10 @@ constexpr ByteGemm kTable = {"vector:bytes", multiply<ToSums>, multiply<ToScaled
 namespace v4_vnni {
 #define ASC_BYTE_DOT(sums, a, b) _mm512_dpbusd_epi32((__m512i)(sums), (__m512i)(a), (__m512i)(b))
 #include "backends/cpu/byte_gemm.inc"
-#include "backends/cpu/byte_gemm_beside.inc"
 #undef ASC_BYTE_LANES
 #undef ASC_BYTE_VECS
 #undef ASC_BYTE_DOT
-constexpr ByteGemm kTable = {"vector:vnni", multiply<ToSums>, multiply<ToScaled>, scaled_beside};
+constexpr ByteGemm kTable = {"vector:vnni", multiply<ToSums>, multiply<ToScaled>};
 }  // namespace v4_vnni
 #pragma GCC pop_options
 #endif

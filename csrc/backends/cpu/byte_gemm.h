@@ -61,10 +61,6 @@ struct ByteGemm {
   const char* name;  // of the implementation
   void (*sums)(const ByteGemmArgs& args);
   void (*scaled)(const ByteGemmArgs& args);
-  // As scaled, for one row; while it waits for its weights, columns of `rest`, whose column_begin moves on behind them.
-  // Both are of unsigned bytes and whole matrices, and `rest` has kBesideRows or less. Null: not on this CPU.
-  void (*scaled_beside)(const ByteGemmArgs& args, ByteGemmArgs& rest);
-  static constexpr int64_t kBesideRows = 12;
 };
 
 // The quickest version that current_isa() and the CPU allow.

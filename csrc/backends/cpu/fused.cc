@@ -103,6 +103,26 @@ class Builder {
       element_[r.last] = r.step;
       is_element_[r.last] = true;
     }
+    for (size_t i = 0; i < steps_; ++i) try_swish(i);
+  }
+
+  // x times Sigmoid(x), which nobody else reads, as one step.
+  void try_swish(size_t i) {
+    if (!is_element_[i] || body_.step(i).op != "Mul") return;
+    for (size_t k : {0, 1}) {
+      const ValueId x = inputs_of_[i][k], v = inputs_of_[i][1 - k];
+      if (!is_step(v) || !is_element_[step_of(v)] || body_.step(step_of(v)).op != "Sigmoid") continue;
+      int readers = 0;
+      for (size_t j = 0; j < steps_; ++j)
+        readers += static_cast<int>(std::count(inputs_of_[j].begin(), inputs_of_[j].end(), v));
+      if (readers != 1 || inputs_of_[step_of(v)][0] != x) continue;
+      join(uint32_t{1} << step_of(v) | uint32_t{1} << i, i, {x});
+      element_[i] = {};
+      element_[i].param = vec_table().swish;
+      element_[i].p = 1.0f;
+      is_element_[i] = true;
+      return;
+    }
   }
 
   bool find_conversion(size_t i) {

@@ -22,9 +22,11 @@ struct LstmTiling : TilingOf<LstmTiling> {
 // The workspace of a direction.
 struct Scratch {
   Scratch(const LstmTiling& t, bool needs_weights, Cutter& c)
-      : pass(t.plan, c), weights(c.take<float>(needs_weights ? t.weight_elements() : 0)) {}
+      : pass(t.plan, c),
+        bias(c.take<float>(t.plan.gates())),
+        weights(c.take<float>(needs_weights ? t.weight_elements() : 0)) {}
   LstmScratch<float> pass;
-  float* weights;
+  float *bias, *weights;
 };
 
 struct FloatWeights {
@@ -49,7 +51,8 @@ Status launch_lstm(const Task& task, void* const* slots, Worker& worker) {
     Cutter cutter(workspace + static_cast<size_t>(number) * t.scratch_bytes);
     const Scratch s(t, t.packed_bytes == 0, cutter);
     const FloatWeights weights{t, weights_of(t, task, slots, d, s.weights)};
-    LstmPass<float>(task, slots, t.plan, s.pass, d, task.input<float>(slots, kX)).run(weights);
+    sum_lstm_bias(t.plan, d, optional_input<float>(task, slots, kBias), s.bias);
+    LstmPass<float>(task, slots, t.plan, s.pass, d, task.input<float>(slots, kX), s.bias).run(weights);
   });
   return Status::kOk;
 }
@@ -79,10 +82,12 @@ LstmPlan read_lstm(const TilingContext& ctx, int64_t hidden) {
 
 void sum_lstm_bias(const LstmPlan& p, int d, const float* from, float* bias) {
   const int64_t n = p.gates();
-  if (from)
-    vec_table().add.vv(from + d * 2 * n, from + d * 2 * n + n, bias, static_cast<size_t>(n));
-  else
-    std::fill_n(bias, n, 0.0f);
+  if (!from) return void(std::fill_n(bias, n, 0.0f));
+  const float* own = from + d * 2 * n;
+  float* to = bias;
+  for (int64_t unit = 0; unit < p.r.hidden; unit += p.side())
+    for (int64_t gate = unit; gate < n; gate += p.r.hidden)
+      for (int64_t i = gate; i < gate + p.side(); ++i) *to++ = own[i] + own[n + i];
 }
 
 void register_lstm(KernelRegistry& registry) {

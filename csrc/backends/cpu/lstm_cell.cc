@@ -80,7 +80,7 @@ LstmCell make_lstm_cell(const TilingContext& ctx, int64_t hidden, int d, int dir
   Activation activations[3];
   read_activations(ctx, kDefaults, 3, d, directions, activations);
   LstmCell c;
-  c.hidden = hidden;
+  c.hidden = c.side = hidden;
   c.gate = activations[0], c.candidate = activations[1], c.output = activations[2];
   c.clip = static_cast<float>(ctx.attributes().get_float("clip", 0.0));
   c.couples_forget = ctx.attr("input_forget", 0) != 0;
@@ -91,7 +91,7 @@ LstmCell make_lstm_cell(const TilingContext& ctx, int64_t hidden, int d, int dir
 void step_lstm(const LstmCell& c, float* gates, const float* peephole, float* cell, float* state) {
   const VecTable& v = vec_table();
   const auto n = static_cast<size_t>(c.hidden);
-  if (c.is_plain && !peephole) return v.lstm_cells(gates, cell, state, n);
+  if (c.is_plain && !peephole) return v.lstm_cells(gates, cell, state, n, static_cast<size_t>(c.side));
   float *input = gates, *output = gates + n, *forget = gates + 2 * n, *candidate = gates + 3 * n;
   if (peephole) {
     v.mul_add(peephole, cell, input, input, n);

@@ -25,6 +25,7 @@ bool is_tanh(const Activation& a);
 // The cell of one direction. Gates lie in the order of ONNX: input, output, forget, cell.
 struct LstmCell {
   int64_t hidden = 0;
+  int64_t side = 0;  // units whose gates lie side by side, as VecTable::lstm_cells has it; fewer than all: plain cells
   Activation gate, candidate, output;  // f, g and h of the ONNX formulas
   float clip = 0;                      // bound of what enters gate and candidate activations; 0: none
   bool couples_forget = false;         // forget = 1 - input

@@ -15,6 +15,12 @@ struct LstmPlan {
   LstmCell cells[2];  // by direction
   int parts = 1;      // chunks whose input part is kept: with two, one is made while steps use the other
   int64_t gates() const { return 4 * r.hidden; }
+  int64_t side() const { return cells[0].side; }
+  // Where the gates lie that ONNX has at `gate`.
+  int64_t place_of(int64_t gate) const {
+    const int64_t kind = gate / r.hidden, unit = gate % r.hidden;
+    return unit / side() * 4 * side() + kind * side() + unit % side();
+  }
 };
 
 // Throws as read_activations does.
@@ -27,30 +33,30 @@ struct LstmScratch {
       : state(c.take<float>(p.r.batch * p.r.hidden)),
         cell(c.take<float>(p.r.batch * p.r.hidden)),
         gates(c.take<float>(p.r.batch * p.gates())),
-        bias(c.take<float>(p.gates())),
         input_part(c.take<float>(p.parts * p.r.chunk * p.r.batch * p.gates())),
         rows(c.take<X>(p.r.reorders() ? p.r.chunk * p.r.batch * p.r.in : 0)) {}
-  float *state, *cell, *gates, *bias, *input_part;
+  float *state, *cell, *gates, *input_part;
   X* rows;
 };
 
-// bias = the sums of both biases of direction d (`from`: null for none).
+// bias = the sums of both biases of direction d (`from`, of all directions; null for none), as the gates lie.
 void sum_lstm_bias(const LstmPlan& p, int d, const float* from, float* bias);
 
-// One direction of a launch. Weights have input(rows, m, bias, sums), for m rows of X, and state(step, state, part,
-// sums), for the rows of the batch.
+// One direction of a launch; `bias`: its sums. Weights have input(rows, m, bias, sums), for m rows of X, and
+// state(step, state, part, sums), for the rows of the batch.
 template <typename X>
 class LstmPass {
  public:
-  LstmPass(const Task& task, void* const* slots, const LstmPlan& p, const LstmScratch<X>& s, int d, const X* x)
+  LstmPass(const Task& task, void* const* slots, const LstmPlan& p, const LstmScratch<X>& s, int d, const X* x,
+           const float* bias)
       : task_(task),
         slots_(slots),
         p_(p),
         s_(s),
         d_(d),
+        bias_(bias),
         sequences_(p.r, d, x, optional_input<int32_t>(task, slots, kLengths), s.rows,
                    task.has_output(slots, 0) ? task.output<float>(slots, 0) : nullptr) {
-    sum_lstm_bias(p, d, optional_input<float>(task, slots, kBias), s.bias);
     load_state(p.r, d, optional_input<float>(task, slots, kInitialState), s.state);
     load_state(p.r, d, optional_input<float>(task, slots, kInitialCell), s.cell);
   }
@@ -66,11 +72,12 @@ class LstmPass {
 
   // The parts of a run. Chunks begin at multiples of the chunk's steps, below longest().
   int64_t longest() const { return sequences_.longest(); }
+  int64_t steps_of(int64_t begin) const { return end_of(begin) - begin; }
   // Calls f(rows, m, bias, sums) for the input's part of a chunk.
   template <typename F>
   void with_input(int64_t begin, F f) const {
-    const int64_t steps = end_of(begin) - begin;
-    f(sequences_.rows_of(begin, steps), steps * p_.r.batch, s_.bias, input_part(begin));
+    const int64_t steps = steps_of(begin);
+    f(sequences_.rows_of(begin, steps), steps * p_.r.batch, bias_, input_part(begin));
   }
   template <typename Weights>
   void run_steps(int64_t begin, const Weights& weights) const {
@@ -87,6 +94,17 @@ class LstmPass {
         sequences_.write(time, b, state);
       }
     }
+  }
+  // Steps of a single sequence by f(step, part, cell, state, next state), which updates the cell and writes the last.
+  template <typename F>
+  void run_steps_by(int64_t begin, F f) const {
+    const float* state = s_.state;
+    for (int64_t step = begin; step < end_of(begin); ++step) {
+      float* next = sequences_.has_y() ? sequences_.y_row(sequences_.time_of(step, 0), 0) : s_.state;
+      f(step, input_part(begin) + (step - begin) * p_.gates(), s_.cell, state, next);
+      state = next;
+    }
+    if (state != s_.state) std::copy_n(state, p_.r.hidden, s_.state);
   }
   void end() const {
     sequences_.clear_after_ends();
@@ -105,6 +123,7 @@ class LstmPass {
   const LstmPlan& p_;
   const LstmScratch<X>& s_;
   const int d_;
+  const float* const bias_;
   const Sequences<X> sequences_;
 };
 

@@ -1,6 +1,7 @@
 // DynamicQuantizeLSTM: weights of bytes. The input, and at each step the state of the batch, are rounded to bytes by
 // their own range, so that all products are of bytes.
 #include "backends/cpu/byte_gemm.h"
+#include "backends/cpu/byte_lstm.h"
 #include "backends/cpu/lstm_pass.h"
 #include "backends/cpu/quantize.h"
 #include "base/hash.h"
@@ -9,7 +10,7 @@ namespace asc::cpu {
 namespace {
 
 enum Input { kWScale = 8, kWZero, kRScale, kRZero };
-constexpr int kWeightInputs[] = {kW, kR, kWScale, kWZero, kRScale, kRZero};
+constexpr int kWeightInputs[] = {kW, kR, kBias, kWScale, kWZero, kRScale, kRZero};
 
 struct QuantizedTiling : TilingOf<QuantizedTiling> {
   LstmPlan plan;
@@ -43,20 +44,41 @@ size_t matrix_bytes(int64_t k, int64_t n) {
 }
 
 size_t direction_bytes(const QuantizedTiling& t) {
-  return matrix_bytes(t.plan.r.in, t.plan.gates()) + matrix_bytes(t.plan.r.hidden, t.plan.gates());
+  return matrix_bytes(t.plan.r.in, t.plan.gates()) + matrix_bytes(t.plan.r.hidden, t.plan.gates()) +
+         round_up(static_cast<size_t>(t.plan.gates()) * sizeof(float));
 }
 
 void pack_matrix(const QuantizedTiling& t, int d, int64_t k, const void* bytes, const void* scales, int64_t scale_count,
                  const void* zeros, int64_t zero_count, void* packed) {
   const int64_t n = t.plan.gates();
   const auto* from = static_cast<const char*>(bytes) + d * k * n;
-  const void* zero = zeros ? static_cast<const char*>(zeros) + d * zero_count : nullptr;
-  pack_bytes(from, t.is_signed, {zero, zero_count == 1 ? 0 : 1}, k, n, packed);
+  const auto* zero = zeros ? static_cast<const char*>(zeros) + d * zero_count : nullptr;
+  const auto pack = [&](const char* b, const char* z) {
+    pack_bytes(b, t.is_signed, {z, zero_count == 1 ? 0 : 1}, k, n, packed);
+  };
+  if (t.plan.side() == t.plan.r.hidden) {
+    pack(from, zero);
+  } else {
+    std::vector<char> placed(static_cast<size_t>((k + 1) * n));
+    char* placed_zero = placed.data() + k * n;
+    for (int64_t j = 0; j < n; ++j) {
+      const int64_t at = t.plan.place_of(j);
+      for (int64_t p = 0; p < k; ++p) placed[static_cast<size_t>(p * n + at)] = from[p * n + j];
+      if (zero_count > 1) placed_zero[at] = zero[j];
+    }
+    pack(placed.data(), zero_count > 1 ? placed_zero : zero);
+  }
   auto* to = const_cast<float*>(view(packed, k, n).scales);
   std::fill_n(to, ByteMatrix::padded_columns(n), 0.0f);
   const float* scale = static_cast<const float*>(scales) + d * scale_count;
-  for (int64_t j = 0; j < n; ++j) to[j] = scale[scale_count == 1 ? 0 : j];
+  for (int64_t j = 0; j < n; ++j) to[t.plan.place_of(j)] = scale[scale_count == 1 ? 0 : j];
   to[ByteMatrix::padded_columns(n)] = are_finite(to, n) ? 1.0f : 0.0f;
+}
+
+const float* bias_of(const QuantizedTiling& t, const void* packed) {
+  const int64_t n = t.plan.gates();
+  return reinterpret_cast<const float*>(static_cast<const char*>(packed) + matrix_bytes(t.plan.r.in, n) +
+                                        matrix_bytes(t.plan.r.hidden, n));
 }
 
 void pack_direction(const QuantizedTiling& t, int d, const void* const* inputs, void* packed) {
@@ -65,6 +87,7 @@ void pack_direction(const QuantizedTiling& t, int d, const void* const* inputs, 
   pack_matrix(t, d, r.in, inputs[kW], inputs[kWScale], t.w_scales, given(kWZero), t.w_zeros, packed);
   pack_matrix(t, d, r.hidden, inputs[kR], inputs[kRScale], t.r_scales, given(kRZero), t.r_zeros,
               static_cast<char*>(packed) + matrix_bytes(r.in, t.plan.gates()));
+  sum_lstm_bias(t.plan, d, static_cast<const float*>(given(kBias)), const_cast<float*>(bias_of(t, packed)));
 }
 
 void pack_weights(const Tiling& tiling, const void* const* inputs, void* packed) {
@@ -104,22 +127,28 @@ class ByteWeights {
   void input(const uint8_t* rows, int64_t m, const float* bias, float* sums) const {
     byte_gemm().scaled(input_product(rows, m, bias, sums));
   }
-  // Steps do parts of `rest` besides.
-  void run_beside(ByteGemmArgs* rest) { rest_ = rest; }
   void state(int64_t step, const float* state, const float* part, float* sums) const {
     const Recurrence& r = t_.plan.r;
-    if (step == 0 && r_.is_finite() && are_zero(state, r.batch * r.hidden)) {
-      std::copy_n(part, r.batch * t_.plan.gates(), sums);
-      return;
-    }
+    if (adds_nothing(step, state)) return void(std::copy_n(part, r.batch * t_.plan.gates(), sums));
     const ByteScale q = quantize_bytes(state, r.batch * r.hidden, s_.state);
     const int32_t zero = q.zero;
-    ByteGemmArgs g = product(r_, r.batch, s_.state, s_.state_sums, q.scale, &zero, part, t_.plan.gates(), sums);
-    g.backwards = step % 2 != 0;
-    if (rest_)
-      byte_gemm().scaled_beside(g, *rest_);
-    else
-      byte_gemm().scaled(g);
+    byte_gemm().scaled(state_product(step, q.scale, &zero, part, sums));
+  }
+  void fetch_state_weights(ByteLstmBeside& beside) const {
+    beside.ahead = reinterpret_cast<const char*>(r_.bytes.bytes);
+    beside.ahead_end = beside.ahead + r_.bytes.k * r_.bytes.n;
+  }
+  // A step and its cells, with parts of a product beside it.
+  void whole_step(int64_t step, const float* part, float* cell, const float* state, float* next,
+                  ByteLstmBeside& beside) const {
+    const LstmPlan& p = t_.plan;
+    if (adds_nothing(step, state)) {
+      const auto side = static_cast<size_t>(p.side()), units = static_cast<size_t>(p.r.hidden);
+      return vec_table().lstm_cells(part, cell, next, units, side);
+    }
+    const ByteScale q = quantize_bytes(state, p.r.hidden, s_.state);
+    const int32_t zero = q.zero;
+    byte_lstm()->step({state_product(step, q.scale, &zero, part, nullptr), cell, next}, beside);
   }
 
  private:
@@ -139,12 +168,20 @@ class ByteWeights {
     return g;
   }
 
+  bool adds_nothing(int64_t step, const float* state) const {
+    return step == 0 && r_.is_finite() && are_zero(state, t_.plan.r.batch * t_.plan.r.hidden);
+  }
+  ByteGemmArgs state_product(int64_t step, float scale, const int32_t* zero, const float* part, float* sums) const {
+    ByteGemmArgs g = product(r_, t_.plan.r.batch, s_.state, s_.state_sums, scale, zero, part, t_.plan.gates(), sums);
+    g.backwards = step % 2 != 0;
+    return g;
+  }
+
   const QuantizedTiling& t_;
   const Scratch& s_;
   const float x_scale_;
   const int32_t x_zero_;
   const ScaledMatrix w_, r_;
-  ByteGemmArgs* rest_ = nullptr;
 };
 
 // A direction of a launch.
@@ -155,8 +192,9 @@ class Direction {
       : t_(t),
         cutter_(memory),
         scratch_(t, t.packed_bytes == 0, cutter_),
-        pass_(task, slots, t.plan, scratch_.pass, d, x),
-        weights_(t, weights_of(t, task, slots, d, scratch_.weights), scratch_, q) {}
+        packed_(weights_of(t, task, slots, d, scratch_.weights)),
+        pass_(task, slots, t.plan, scratch_.pass, d, x, bias_of(t, packed_)),
+        weights_(t, packed_, scratch_, q) {}
 
   Direction(const Direction&) = delete;
   Direction& operator=(const Direction&) = delete;
@@ -165,23 +203,25 @@ class Direction {
   // `next`, which runs after this (null: none), beside the last steps.
   void run(Direction* next = nullptr) {
     if (!t_.overlaps()) return pass_.run(weights_);
-    if (!has_input_) byte_gemm().scaled(input_product(0));
+    if (!has_input_) {
+      ByteLstmBeside input = first_input();
+      byte_lstm()->finish(input);
+    }
     const int64_t chunk = t_.plan.r.chunk, longest = pass_.longest();
     for (int64_t begin = 0; begin < longest; begin += chunk) {
-      ByteGemmArgs rest;
+      ByteLstmBeside beside;
       if (begin + chunk < longest)
-        rest = input_product(begin + chunk);
+        beside.product = input_product(begin + chunk);
       else if (next)
-        rest = next->input_product(0), next->has_input_ = true;
-      weights_.run_beside(&rest);
-      pass_.run_steps(begin, weights_);
-      byte_gemm().scaled(rest);
+        beside = next->first_input();
+      pass_.run_steps_by(begin, [&](auto... operands) { weights_.whole_step(operands..., beside); });
+      byte_lstm()->finish(beside);
     }
     pass_.end();
   }
 
  private:
-  static const void* weights_of(const QuantizedTiling& t, const Task& task, void* const* slots, int d, char* own) {
+  static const char* weights_of(const QuantizedTiling& t, const Task& task, void* const* slots, int d, char* own) {
     if (t.packed_bytes)
       return static_cast<const char*>(task.packed(slots)) + static_cast<size_t>(d) * direction_bytes(t);
     const void* inputs[kRZero + 1] = {};
@@ -196,9 +236,19 @@ class Direction {
     return product;
   }
 
+  // With it, the weights of the steps that follow are fetched.
+  ByteLstmBeside first_input() {
+    has_input_ = true;
+    ByteLstmBeside input;
+    input.product = input_product(0);
+    weights_.fetch_state_weights(input);
+    return input;
+  }
+
   const QuantizedTiling& t_;
   Cutter cutter_;
   const Scratch scratch_;
+  const char* const packed_;
   const LstmPass<uint8_t> pass_;
   ByteWeights weights_;
   bool has_input_ = false;  // of the first chunk
@@ -231,7 +281,7 @@ Status launch_quantized(const Task& task, void* const* slots, Worker& worker) {
 // cache where inputs are twice as wide as the state; a few words are one chunk.
 int64_t chunk_beside(int64_t steps) {
   constexpr int64_t kRows = 8;
-  const int64_t chunks = std::max((steps + ByteGemm::kBesideRows - 1) / ByteGemm::kBesideRows, steps / kRows);
+  const int64_t chunks = std::max((steps + ByteLstm::kRows - 1) / ByteLstm::kRows, steps / kRows);
   return (steps + chunks - 1) / chunks;
 }
 
@@ -249,15 +299,24 @@ std::shared_ptr<const Tiling> tile_quantized(const TilingContext& ctx) {
   const auto each = [&](int i) { return t->has(i) ? count_of(ctx.input(i)) / r.directions : 1; };
   t->w_scales = each(kWScale), t->w_zeros = each(kWZero);
   t->r_scales = each(kRScale), t->r_zeros = each(kRZero);
+  bool sides = packs && byte_lstm() && r.in > 0 && r.hidden > 0 && !ctx.has_input(kPeephole) &&
+               ByteMatrix::is_whole(r.in, t->plan.gates()) && r.hidden % ByteLstm::kUnits == 0;
+  for (int d = 0; d < r.directions; ++d) sides = sides && t->plan.cells[d].is_plain;
+  if (sides) {
+    for (LstmCell& cell : t->plan.cells) cell.side = ByteLstm::kUnits;
+  }
   if (packs) {
     t->packed_bytes = static_cast<size_t>(r.directions) * direction_bytes(*t);
-    const uint64_t words[] = {0x716C73746D, static_cast<uint64_t>(r.in), static_cast<uint64_t>(r.hidden),
-                              static_cast<uint64_t>(r.directions) << 1 | t->is_signed, t->given};
-    t->packed_layout = hash_words(words, 5) | 1;
+    const uint64_t words[] = {0x716C73746D,
+                              static_cast<uint64_t>(r.in),
+                              static_cast<uint64_t>(r.hidden),
+                              static_cast<uint64_t>(r.directions) << 1 | t->is_signed,
+                              t->given,
+                              static_cast<uint64_t>(t->plan.side())};
+    t->packed_layout = hash_words(words, 6) | 1;
     t->pack = pack_weights;
   }
-  if (byte_gemm().scaled_beside && r.batch == 1 && r.steps > 0 && ByteMatrix::is_whole(r.in, t->plan.gates()) &&
-      ByteMatrix::is_whole(r.hidden, t->plan.gates())) {
+  if (sides && r.batch == 1 && r.steps > 0) {
     r.chunk = chunk_beside(r.steps);
     t->plan.parts = 2;
   }

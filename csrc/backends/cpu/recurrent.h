@@ -149,6 +149,8 @@ class Sequences {
     return rows_;
   }
 
+  bool has_y() const { return y_ != nullptr; }
+  float* y_row(int64_t time, int64_t b) const { return y_ + ((time * r_.directions + d_) * r_.batch + b) * r_.hidden; }
   void write(int64_t time, int64_t b, const float* state) const {
     if (y_) std::copy_n(state, r_.hidden, y_row(time, b));
   }
@@ -160,7 +162,6 @@ class Sequences {
 
  private:
   int64_t length(int64_t b) const { return lengths_ ? lengths_[b] : r_.steps; }
-  float* y_row(int64_t time, int64_t b) const { return y_ + ((time * r_.directions + d_) * r_.batch + b) * r_.hidden; }
 
   const Recurrence& r_;
   const int d_;

@@ -34,7 +34,8 @@ struct VecTable {
 
   // --- element-wise --------------------------------------------------------------------------------------------
   Unary abs, neg, sqrt, reciprocal, floor, ceil, round, sign, relu;  // round: half to even; sign of NaN is NaN
-  Unary exp, log, sin, cos, tanh, sigmoid, erf, gelu, gelu_tanh;     // within 4 ulp; gelu and mish within 6
+  Unary exp, log, sin, cos, tanh, sigmoid, erf, gelu;                // within 4 ulp; gelu and mish within 6
+  Unary gelu_tanh;                                                   // to 2^-23 of x
   Unary softplus, softsign, mish, hard_swish;
   ParamUnary leaky_relu;        // p: slope below zero
   ParamUnary elu;               // p: alpha
@@ -42,7 +43,7 @@ struct VecTable {
   ParamUnary celu;              // p: alpha
   ParamUnary thresholded_relu;  // p: alpha
   ParamUnary hard_sigmoid;      // p: alpha, q: beta
-  ParamUnary swish;             // x * sigmoid(p * x)
+  ParamUnary swish;             // x * sigmoid(p * x); 0 where that is denormal
   ParamUnary clip;              // max(p), then min(q); NaN stays
   ParamUnary scale_shift;       // x * p + q
   Predicate is_nan;
@@ -76,8 +77,9 @@ struct VecTable {
   void (*rms_norm_rows)(const float* x, const float* scale, float* y, size_t rows, size_t n, float epsilon);
 
   // --- cells of recurrent networks, with sigmoid and tanh ------------------------------------------------------
-  // `gates` of n units each, in the order of ONNX; `cell` is updated, `state` written.
-  void (*lstm_cells)(const float* gates, float* cell, float* state, size_t n);
+  // `cell` is updated, `state` written. The gates of n units, in the order of ONNX: each gate of `side` units, which
+  // divides n, before the next gate, and all of them before the next units.
+  void (*lstm_cells)(const float* gates, float* cell, float* state, size_t n, size_t side);
   // Update and reset gate are sums + part, the candidate is part + reset * (sums + bias); `state` is updated.
   void (*gru_cells)(const float* sums, const float* part, const float* bias, float* state, size_t n);
 

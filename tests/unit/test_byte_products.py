@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from onnx import TensorProto
 from onnx import helper as h
 from onnx import numpy_helper as nh
 
@@ -124,6 +125,41 @@ def test_quantized_lstm_takes_weights_that_are_not_constant():
     got, _ = run_lstm({"x": x, **weights}, bias | rest, **options)
     for name, value in wanted.items():
         assert np.array_equal(value, got[name])
+
+
+@pytest.mark.parametrize("batch", [1, 3])
+def test_quantized_lstm_takes_a_bias_that_is_not_constant(batch):
+    w, r, bias, scales, zeros = lstm_operands(np.int8, 2, 12, 32)
+    x = RNG.standard_normal((9, batch, 12)).astype(np.float32)
+    weights = {"w": w, "r": r}
+    rest = {"-l": 0, "-h": 0, "-c": 0, "-p": 0, "ws": scales[0], "wz": zeros[0], "rs": scales[1], "rz": zeros[1]}
+    options = {"hidden_size": 32, "direction": "bidirectional"}
+    wanted, _ = run_lstm({"x": x}, weights | {"b": bias} | rest, **options)
+    without, model = run_lstm({"x": x}, weights | {"-b": 0} | rest, **options)
+    model.graph.node[0].input[3] = "b"
+    model.graph.input.append(h.make_tensor_value_info("b", TensorProto.FLOAT, [None, None]))
+    got = asc.compile(model, threads=1).run({"x": x, "b": bias})
+    for name, value in wanted.items():
+        assert np.array_equal(value, got[name])
+        assert not np.allclose(value, without[name], atol=1e-3)
+
+
+def test_lstms_that_share_weights_have_biases_of_their_own():
+    w, r, bias, scales, zeros = lstm_operands(np.int8, 1, 16, 48)
+    x = RNG.standard_normal((5, 1, 16)).astype(np.float32)
+    rest = {"-l": 0, "-h": 0, "-c": 0, "-p": 0, "ws": scales[0], "wz": zeros[0], "rs": scales[1], "rz": zeros[1]}
+    wanted, model = run_lstm({"x": x}, {"w": w, "r": r, "b": bias} | rest, hidden_size=48)
+    other, _ = run_lstm({"x": x}, {"w": w, "r": r, "b": bias / 2} | rest, hidden_size=48)
+    second = model.graph.node.add()
+    second.CopyFrom(model.graph.node[0])
+    second.name, second.input[3] = "second", "b2"
+    second.output[:] = [f"z{i}" for i in range(3)]
+    model.graph.initializer.append(nh.from_array(bias / 2, "b2"))
+    model.graph.output.extend(h.make_empty_tensor_value_info(f"z{i}") for i in range(3))
+    got = asc.compile(model, threads=1).run({"x": x})
+    for i in range(3):
+        assert np.array_equal(got[f"y{i}"], wanted[f"y{i}"])
+        assert np.array_equal(got[f"z{i}"], other[f"y{i}"])
 
 
 def with_idle_unit(w, r, bias, scales, zeros, state, zero):

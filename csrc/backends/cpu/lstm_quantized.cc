@@ -10,11 +10,12 @@ namespace asc::cpu {
 namespace {
 
 enum Input { kWScale = 8, kWZero, kRScale, kRZero };
-constexpr int kWeightInputs[] = {kW, kR, kBias, kWScale, kWZero, kRScale, kRZero};
+constexpr int kWeightInputs[] = {kW, kR, kWScale, kWZero, kRScale, kRZero};
 
 struct QuantizedTiling : TilingOf<QuantizedTiling> {
   LstmPlan plan;
   bool is_signed = false;
+  bool packs_bias = false;            // else it is summed in each launch
   uint64_t given = 0;                 // bit i: input i is given
   int64_t w_scales = 1, w_zeros = 1;  // of each direction: one, or one for each column
   int64_t r_scales = 1, r_zeros = 1;
@@ -87,7 +88,8 @@ void pack_direction(const QuantizedTiling& t, int d, const void* const* inputs, 
   pack_matrix(t, d, r.in, inputs[kW], inputs[kWScale], t.w_scales, given(kWZero), t.w_zeros, packed);
   pack_matrix(t, d, r.hidden, inputs[kR], inputs[kRScale], t.r_scales, given(kRZero), t.r_zeros,
               static_cast<char*>(packed) + matrix_bytes(r.in, t.plan.gates()));
-  sum_lstm_bias(t.plan, d, static_cast<const float*>(given(kBias)), const_cast<float*>(bias_of(t, packed)));
+  if (t.packs_bias)
+    sum_lstm_bias(t.plan, d, static_cast<const float*>(given(kBias)), const_cast<float*>(bias_of(t, packed)));
 }
 
 void pack_weights(const Tiling& tiling, const void* const* inputs, void* packed) {
@@ -103,10 +105,12 @@ struct Scratch {
         state(c.take<uint8_t>(t.plan.r.batch * t.plan.r.hidden)),
         input_sums(c.take<int32_t>(t.plan.r.chunk * t.plan.r.batch)),
         state_sums(c.take<int32_t>(t.plan.r.batch)),
+        bias(c.take<float>(t.packs_bias ? 0 : t.plan.gates())),
         weights(c.take<char>(needs_weights ? static_cast<int64_t>(direction_bytes(t)) : 0)) {}
   LstmScratch<uint8_t> pass;
   uint8_t* state;
   int32_t *input_sums, *state_sums;  // of rows
+  float* bias;
   char* weights;
 };
 
@@ -193,7 +197,7 @@ class Direction {
         cutter_(memory),
         scratch_(t, t.packed_bytes == 0, cutter_),
         packed_(weights_of(t, task, slots, d, scratch_.weights)),
-        pass_(task, slots, t.plan, scratch_.pass, d, x, bias_of(t, packed_)),
+        pass_(task, slots, t.plan, scratch_.pass, d, x, find_bias(task, slots, d)),
         weights_(t, packed_, scratch_, q) {}
 
   Direction(const Direction&) = delete;
@@ -228,6 +232,12 @@ class Direction {
     for (int i : kWeightInputs) inputs[i] = optional_input<char>(task, slots, i);
     pack_direction(t, d, inputs, own);
     return own;
+  }
+
+  const float* find_bias(const Task& task, void* const* slots, int d) const {
+    if (t_.packs_bias) return bias_of(t_, packed_);
+    sum_lstm_bias(t_.plan, d, optional_input<float>(task, slots, kBias), scratch_.bias);
+    return scratch_.bias;
   }
 
   ByteGemmArgs input_product(int64_t begin) const {
@@ -296,6 +306,8 @@ std::shared_ptr<const Tiling> tile_quantized(const TilingContext& ctx) {
     t->given |= uint64_t{1} << i;
     packs = packs && ctx.is_constant(i);
   }
+  if (ctx.has_input(kBias)) t->given |= uint64_t{1} << kBias;
+  t->packs_bias = packs && (!t->has(kBias) || ctx.is_constant(kBias));
   const auto each = [&](int i) { return t->has(i) ? count_of(ctx.input(i)) / r.directions : 1; };
   t->w_scales = each(kWScale), t->w_zeros = each(kWZero);
   t->r_scales = each(kRScale), t->r_zeros = each(kRZero);
@@ -310,7 +322,7 @@ std::shared_ptr<const Tiling> tile_quantized(const TilingContext& ctx) {
     const uint64_t words[] = {0x716C73746D,
                               static_cast<uint64_t>(r.in),
                               static_cast<uint64_t>(r.hidden),
-                              static_cast<uint64_t>(r.directions) << 1 | t->is_signed,
+                              static_cast<uint64_t>(r.directions) << 2 | uint64_t{t->packs_bias} << 1 | t->is_signed,
                               t->given,
                               static_cast<uint64_t>(t->plan.side())};
     t->packed_layout = hash_words(words, 6) | 1;

@@ -127,6 +127,21 @@ def test_quantized_lstm_takes_weights_that_are_not_constant():
         assert np.array_equal(value, got[name])
 
 
+@pytest.mark.parametrize("behind", [0.0, 1000.0, np.inf, np.nan])
+@pytest.mark.parametrize("lengths", [[3], [2, 4, 1]])
+def test_what_lies_behind_the_longest_sequence_is_not_read(lengths, behind):
+    ort = pytest.importorskip("onnxruntime", reason="onnxruntime is the reference here")
+    w, r, bias, scales, zeros = lstm_operands(np.int8, 1, 8, 16)
+    x = RNG.standard_normal((7, len(lengths), 8)).astype(np.float32)
+    x[max(lengths) :] = behind
+    constants = {"w": w, "r": r, "b": bias, "l": np.array(lengths, np.int32), "-h": 0, "-c": 0, "-p": 0}
+    constants |= {"ws": scales[0], "wz": zeros[0], "rs": scales[1], "rz": zeros[1]}
+    got, model = run_lstm({"x": x}, constants, hidden_size=16)
+    session = ort.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+    for name, want in zip(got, session.run(None, {"x": x}), strict=True):
+        np.testing.assert_allclose(got[name], want, atol=0.01)
+
+
 @pytest.mark.parametrize("batch", [1, 3])
 def test_quantized_lstm_takes_a_bias_that_is_not_constant(batch):
     w, r, bias, scales, zeros = lstm_operands(np.int8, 2, 12, 32)

@@ -120,7 +120,7 @@ def test_a_silu_agrees_wherever_its_gate_is_read(swap: bool):
     check(net.model(net("Add", silu, gate)), {"x": normal(7, 37) * 5}, tasks=1)
 
 
-@pytest.mark.parametrize("name", ["gpt", "silu"])
+@pytest.mark.parametrize("name", ["gpt", "erf", "silu"])
 def test_far_from_zero_they_are_what_the_formula_says(name: str):
     net = Net()
     model = net.model(net("Mul", "x", net("Sigmoid", "x")) if name == "silu" else GELUS[name](net))
@@ -131,6 +131,7 @@ def test_far_from_zero_they_are_what_the_formula_says(name: str):
     assert np.all(np.abs(y[1:5]) < [1e-30, 1e-30, 1e-30, 1e-7])
     np.testing.assert_array_equal(y[6:9], x[0, 6:9])
     np.testing.assert_allclose(y[5], 20, rtol=1e-6)
+    assert np.all(np.signbit(y[1:5]))
 
 
 def test_the_tanh_form_is_as_precise_as_its_argument():

@@ -267,12 +267,14 @@ class Direction {
 Status launch_quantized(const Task& task, void* const* slots, Worker& worker) {
   const auto& t = *static_cast<const QuantizedTiling*>(task.tiling);
   const Recurrence& r = t.plan.r;
-  const Status status = check_lengths(r, optional_input<int32_t>(task, slots, kLengths), worker);
+  const auto* lengths = optional_input<int32_t>(task, slots, kLengths);
+  const Status status = check_lengths(r, lengths, worker);
   if (status != Status::kOk) return status;
   Cutter cutter(task.workspace(slots));
-  const int64_t count = r.steps * r.batch * r.in;
-  auto* x = cutter.take<uint8_t>(count);
+  auto* x = cutter.take<uint8_t>(r.steps * r.batch * r.in);
   auto* scratches = cutter.take<char>(0);
+  // What lies behind the longest sequence has no part in the range.
+  const int64_t count = longest_of(r, lengths) * r.batch * r.in;
   const ByteScale q = quantize_bytes(task.input<float>(slots, kX), count, x);
   const auto make_direction = [&](int d, int64_t number) {
     return Direction(t, task, slots, d, scratches + static_cast<size_t>(number) * t.scratch_bytes, x, q);

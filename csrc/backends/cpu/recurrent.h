@@ -65,6 +65,11 @@ const float* weights_of(const T& t, const Task& task, void* const* slots, int d,
 // Whether all lengths (null: none are given) lie in [0, steps].
 Status check_lengths(const Recurrence& r, const int32_t* lengths, Worker& worker);
 
+// The steps of the longest sequence; `lengths` null: all.
+inline int64_t longest_of(const Recurrence& r, const int32_t* lengths) {
+  return lengths && r.batch > 0 ? *std::max_element(lengths, lengths + r.batch) : r.steps;
+}
+
 // Cuts memory into 64-byte aligned parts. Without memory it only counts.
 class Cutter {
  public:
@@ -125,9 +130,7 @@ class Sequences {
   Sequences(const Recurrence& r, int d, const X* x, const int32_t* lengths, X* rows, float* y)
       : r_(r), d_(d), x_(x), lengths_(lengths), rows_(rows), y_(y) {}
 
-  int64_t longest() const {
-    return lengths_ && r_.batch > 0 ? *std::max_element(lengths_, lengths_ + r_.batch) : r_.steps;
-  }
+  int64_t longest() const { return longest_of(r_, lengths_); }
 
   // The time that row b of the batch sees at a step; negative once its sequence has ended.
   int64_t time_of(int64_t step, int64_t b) const {

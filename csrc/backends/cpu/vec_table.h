@@ -43,7 +43,7 @@ struct VecTable {
   ParamUnary celu;              // p: alpha
   ParamUnary thresholded_relu;  // p: alpha
   ParamUnary hard_sigmoid;      // p: alpha, q: beta
-  ParamUnary swish;             // x * sigmoid(p * x); 0 where that is denormal
+  ParamUnary swish;             // x * sigmoid(p * x); 0 where exp(-p * x) is infinite
   ParamUnary clip;              // max(p), then min(q); NaN stays
   ParamUnary scale_shift;       // x * p + q
   Predicate is_nan;

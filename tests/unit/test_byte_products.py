@@ -78,6 +78,24 @@ def test_dynamic_quantize_finds_its_range_at_every_place(n):
         assert executable.run({"x": x})["y1"] == scale
 
 
+@pytest.mark.parametrize(
+    ("x", "scale", "zero"),
+    [
+        ([0, 0], 1, 0),
+        ([-3, -1], 3 / 255, 255),
+        ([2, 5], 5 / 255, 0),
+        ([-1, 3], 4 / 255, 64),
+        ([-np.inf, 1], np.inf, 0),
+        ([-1, np.inf], np.inf, 0),
+    ],
+)
+def test_dynamic_quantize_takes_zero_into_its_range(x, scale, zero):
+    x = np.array(x, np.float32)
+    got = asc.compile(single("DynamicQuantizeLinear", {"x": x}, {}, outputs=3), threads=1).run({"x": x})
+    assert got["y1"] == np.float32(scale)
+    assert got["y2"] == zero
+
+
 def lstm_operands(dtype, directions=2, size=8, hidden=20, per_column=False, zero=0):
     w, r = some_bytes(dtype, directions, size, 4 * hidden), some_bytes(dtype, directions, hidden, 4 * hidden)
     shape = (directions, 4 * hidden) if per_column else (directions,)

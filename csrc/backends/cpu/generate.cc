@@ -87,7 +87,8 @@ std::shared_ptr<const Tiling> tile_range(const TilingContext& ctx) {
 
 struct FillTiling : TilingOf<FillTiling> {
   int64_t count = 0;
-  uint64_t value = 0;  // the element's bytes, lowest first
+  size_t size = 0;     // of an element
+  uint64_t value = 0;  // its bytes, lowest first
 };
 
 template <typename T>
@@ -96,6 +97,13 @@ Status launch_fill(const Task& task, void* const* slots, Worker&) {
   T value;
   std::memcpy(&value, &t.value, sizeof(T));
   std::fill_n(task.output<T>(slots, 0), t.count, value);
+  return Status::kOk;
+}
+
+// A value of one byte again and again, such as zero.
+Status launch_fill_bytes(const Task& task, void* const* slots, Worker&) {
+  const auto& t = *static_cast<const FillTiling*>(task.tiling);
+  std::memset(task.output<char>(slots, 0), static_cast<int>(t.value & 0xFF), static_cast<size_t>(t.count) * t.size);
   return Status::kOk;
 }
 
@@ -121,6 +129,9 @@ std::shared_ptr<const Tiling> tile_constant_of_shape(const TilingContext& ctx) {
       fail_tiling(ctx, "value must hold one element of the output's type; correct the attribute");
     std::memcpy(&t->value, value->data(), size);
   }
+  t->size = size;
+  const uint64_t repeated = (t->value & 0xFF) * 0x0101010101010101u;
+  if (std::memcmp(&repeated, &t->value, size) == 0) t->launch = launch_fill_bytes;
   return t;
 }
 

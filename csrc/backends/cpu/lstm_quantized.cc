@@ -173,7 +173,10 @@ class ByteWeights {
   }
 
   bool adds_nothing(int64_t step, const float* state) const {
-    return step == 0 && r_.is_finite() && are_zero(state, t_.plan.r.batch * t_.plan.r.hidden);
+    if (step > 0 || !r_.is_finite()) return false;
+    float low, high;
+    vec_table().range_with_zero(state, static_cast<size_t>(t_.plan.r.batch * t_.plan.r.hidden), &low, &high);
+    return low == 0.0f && high == 0.0f;  // not where NaN is
   }
   ByteGemmArgs state_product(int64_t step, float scale, const int32_t* zero, const float* part, float* sums) const {
     ByteGemmArgs g = product(r_, t_.plan.r.batch, s_.state, s_.state_sums, scale, zero, part, t_.plan.gates(), sums);

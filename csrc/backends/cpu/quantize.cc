@@ -2,6 +2,7 @@
 #include "backends/cpu/quantize.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include "backends/cpu/kernels.h"
@@ -162,7 +163,8 @@ ByteScale find_byte_scale(const float* x, int64_t n) {
   vec_table().range_with_zero(x, static_cast<size_t>(n), &low, &high);
   low = std::min(0.0f, low), high = std::max(0.0f, high);  // no NaN
   const float scale = high == low ? 1.0f : (high - low) / 255.0f;
-  return {scale, quantize_one<uint8_t>(-low, scale, 0.0f)};
+  const float zero = std::nearbyint(-low / scale);  // NaN where the range is infinite
+  return {scale, static_cast<uint8_t>(zero > 0.0f ? std::min(zero, 255.0f) : 0.0f)};
 }
 
 Status launch_dynamic_quantize(const Task& task, void* const* slots, Worker&) {

@@ -60,4 +60,10 @@ PlanNode make_node(LevelBuilder& b, const Op& op, std::string name, std::vector<
   return p;
 }
 
+void become(LevelBuilder& b, PlanNode& p, const char* op, ValueId x) {
+  const uint32_t number = p.number;
+  p = make_node(b, *OpRegistry::instance().find(op), p.node.name, {x}, p.node.outputs[0]);
+  p.number = number;
+}
+
 }  // namespace asc

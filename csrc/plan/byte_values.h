@@ -39,5 +39,7 @@ ValueId add_constant(LevelBuilder& b, std::string name, HostTensor t);
 
 // A node of that operator, with input and output types.
 PlanNode make_node(LevelBuilder& b, const Op& op, std::string name, std::vector<ValueId> inputs, ValueId output);
+// p becomes a node of that operator on x, which makes the same value.
+void become(LevelBuilder& b, PlanNode& p, const char* op, ValueId x);
 
 }  // namespace asc

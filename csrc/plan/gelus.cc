@@ -21,7 +21,7 @@ class Finder {
   }
 
  private:
-  static constexpr int kMostFactors = 4, kMostDepth = 12;
+  static constexpr int kMostFactors = 4, kMostDepth = 8;
   // Coefficients, of x^0 first.
   using Polynomial = std::array<double, 4>;
 
@@ -100,7 +100,11 @@ class Finder {
     Factors f;
     if (!add_factors(p.node.outputs[0], f) || f.count != 2 || f.constant != 0.5) return;
     for (size_t i : {0, 1})
-      if (const char* form = form_of(f.values[1 - i], f.values[i])) return become(p, f.values[i], form);
+      if (const char* form = form_of(f.values[1 - i], f.values[i])) {
+        become(b_, p, "Gelu", f.values[i]);
+        p.node.attributes.set("approximate", std::string(form));
+        return;
+      }
   }
 
   // Of Gelu, where v is its factor of 1/2 x; null: it is none.
@@ -118,13 +122,6 @@ class Finder {
       if (n->op == "Tanh" && is_near(linear, root) && is_near(cubic, 0.044715 * root)) return "tanh";
     }
     return nullptr;
-  }
-
-  void become(PlanNode& p, ValueId x, const char* form) {
-    const uint32_t number = p.number;
-    p = make_node(b_, *OpRegistry::instance().find("Gelu"), p.node.name, {x}, p.node.outputs[0]);
-    p.node.attributes.set("approximate", std::string(form));
-    p.number = number;
   }
 
   LevelBuilder& b_;

@@ -60,7 +60,7 @@ class Finder {
     for (size_t i : {0, 1}) {
       const Node* gate = p.node.op == "Mul" ? only(p.node.inputs[1 - i], "HardSigmoid") : nullptr;
       if (!gate || gate->inputs[0] != p.node.inputs[i] || !is_sixth(*gate)) continue;
-      become(p, "HardSwish", p.node.inputs[i]);
+      become(b_, p, "HardSwish", p.node.inputs[i]);
       return true;
     }
     return false;
@@ -74,7 +74,7 @@ class Finder {
     const ValueId v = uses_.is_plain(p) && p.node.inputs.size() == 2 ? dividend(p.node) : kNoValue;
     if (v == kNoValue) return;
     if (const ValueId x = clipped(v); x != kNoValue) {
-      become(p, "HardSigmoid", x);
+      become(b_, p, "HardSigmoid", x);
       p.node.attributes.set("alpha", 1.0 / 6);
       p.node.attributes.set("beta", 0.5);
       return;
@@ -82,13 +82,7 @@ class Finder {
     const Node* product = only(v, "Mul");
     for (size_t i : {0, 1})
       if (product && clipped(product->inputs[1 - i]) == product->inputs[i])
-        return become(p, "HardSwish", product->inputs[i]);
-  }
-
-  void become(PlanNode& p, const char* op, ValueId x) {
-    const uint32_t number = p.number;
-    p = make_node(b_, *OpRegistry::instance().find(op), p.node.name, {x}, p.node.outputs[0]);
-    p.number = number;
+        return become(b_, p, "HardSwish", product->inputs[i]);
   }
 
   LevelBuilder& b_;

@@ -72,11 +72,10 @@ class LstmPass {
 
   // The parts of a run. Chunks begin at multiples of the chunk's steps, below longest().
   int64_t longest() const { return sequences_.longest(); }
-  int64_t steps_of(int64_t begin) const { return end_of(begin) - begin; }
   // Calls f(rows, m, bias, sums) for the input's part of a chunk.
   template <typename F>
   void with_input(int64_t begin, F f) const {
-    const int64_t steps = steps_of(begin);
+    const int64_t steps = end_of(begin) - begin;
     f(sequences_.rows_of(begin, steps), steps * p_.r.batch, bias_, input_part(begin));
   }
   template <typename Weights>
